@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
 import { cliCommand } from './support/cli.ts'
-import { gated } from './support/machine.ts'
+import { canMount, gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
 
@@ -61,6 +61,21 @@ describe.skipIf(!works)(title, () => {
     expect(readdirSync(space.home)).not.toContain('new')
     expect(space.read('said')!.match(/denied/g)!.length).toBe(ways.length)
   })
+
+  for (const target of ['bound/work', 'real/work'])
+    gated(canMount, 'mount', `by either path where it is mounted at a second place, in ${target}`, () => {
+      const cli = cliCommand.map(word => `'${word}'`).join(' ')
+      const destroy = 'rm -rf "$SAVEPOINT_HOME/store" ../../real/home/store ../../bound/home/store; echo second > a'
+      const lines = [
+        'mkdir -p real/work bound; mount --bind real bound; export SAVEPOINT_HOME="$PWD/bound/home"',
+        `cd ${target}; echo first > a; ${cli} run -q -- sh -c '${destroy}' 2> ../said; cat a; ${cli} undo -q; cat a`,
+      ]
+      const isolated = ['-m', 'sh', '-ec', lines.join('\n')]
+      expect(execFileSync('unshare', isolated, { cwd: space.dir, env: space.env, encoding: 'utf8' })).toBe(
+        'second\nfirst\n',
+      )
+      expect(space.read('real/said')!.match(/denied/g)!.length).toBeGreaterThanOrEqual(3)
+    })
 
   it('it can be read, and what lies beside it is no business of ours', async () => {
     const { exitCode } = await run('cat "$SAVEPOINT_HOME/store/format.json" > copy && echo x > "$SAVEPOINT_HOME-2"')

@@ -15,6 +15,7 @@
 
 #include "mount-spot.h"
 #include "mount-table.h"
+#include "protect.h"
 #include "spool.h"
 
 enum { KNOWN_MOUNTS = 64, MAX_TRIES = 3 };
@@ -114,20 +115,26 @@ static bool is_apart(const char *type) {
   return false;
 }
 
+/* Of several paths of one thing: what may not be changed is known by that in our home, what was changed by that in the target. */
+enum rank { ANYWHERE, IN_TARGET, IN_HOME };
+static enum rank rank_of(const struct place *candidate) {
+  return protect_concerns(candidate) ? IN_HOME : spool_concerns(candidate) ? IN_TARGET : ANYWHERE;
+}
+
 /* Names `inside`, a path in the filesystem of `mount`, as we see it. */
 static void name_ours(struct place *place, const struct mount *mount, const char *inside, const struct found *found,
                       size_t missing) {
   static struct place candidate;
   bool is_visible = false;
   place->known = false;
-  for (int wants_target = 1; wants_target >= 0 && !place->known; wants_target--) {
+  for (int wanted = IN_HOME; wanted >= ANYWHERE && !place->known; wanted--) {
     for (size_t i = 0; i < ours.count && !place->known; i++) {
       const struct mount *own = &ours.mounts[i];
       if (own->major != mount->major || own->minor != mount->minor) continue;
       const char *rest = below(inside, own->root);
       if (rest == NULL || !spell(&candidate, own->point, rest)) continue;
       is_visible = true;
-      if (wants_target && !spool_concerns(&candidate)) continue;
+      if ((int)rank_of(&candidate) < wanted) continue;
       if (!mount_spot_is_ours(&candidate, missing, &found->spot)) continue;
       memcpy(place->path, candidate.path, candidate.length + 1);
       place->length = candidate.length;

@@ -14,7 +14,7 @@
 bool mounts_differ(pid_t pid);
 /*
  * From the view of thread `tid` into ours. What we do not see at all becomes moot, if it surely lies on no file of ours;
- * what cannot be found out becomes unknown. Where a directory has several paths, the one in the target is taken.
+ * what cannot be found out becomes unknown. Where a directory has several paths, the one in our home is taken, else the one in the target.
  */
 void mounts_translate(pid_t tid, struct place *place);
 /* At the start: the target may have several paths in our own view already. */

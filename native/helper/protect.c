@@ -12,11 +12,12 @@ void protect_init(const char *path) {
   directory_length = path == NULL ? 0 : strlen(path);
 }
 
-static bool is_inside(const struct place *place) {
-  return place->known && place->length >= directory_length &&
-         memcmp(place->path, directory, directory_length) == 0 &&
+bool protect_concerns(const struct place *place) {
+  return directory != NULL && place->length >= directory_length && memcmp(place->path, directory, directory_length) == 0 &&
          (place->length == directory_length || place->path[directory_length] == '/');
 }
+
+static bool is_inside(const struct place *place) { return place->known && protect_concerns(place); }
 
 static bool is_word(const struct place *place) {
   size_t length = sizeof word - 1;

@@ -13,6 +13,8 @@
 
 /* `directory`: absolute, without symbolic links; NULL: nothing is protected. */
 void protect_init(const char *directory);
+/* Whether a path is that directory or lies in it. */
+bool protect_concerns(const struct place *place);
 /*
  * Whether the call is to be refused. `to`: its second path, or NULL. A process that makes a directory of the agreed name
  * in /proc, which always fails, is Savepoint from then on until it executes something (src/engine/home.ts).
