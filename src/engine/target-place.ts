@@ -82,7 +82,8 @@ export class TargetPlace {
       this.seen = { elsewhere: place && rawFromBytes(place) }
     }
     // Gone by now, but what is told now may be from before.
-    return this.seen.elsewhere ?? (this.directory.isGone() ? this.told : undefined)
+    if (this.seen.elsewhere !== undefined || this.told === undefined) return this.seen.elsewhere
+    return this.directory.isGone() ? this.told : undefined
   }
 
   private follow({ op, path, to }: PathEvent): void {
