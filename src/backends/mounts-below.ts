@@ -206,7 +206,15 @@ function mounts(process: number | 'self' = 'self'): Mount[] {
   } catch {
     return []
   }
-  return table.split('\n').flatMap(line => {
+  if (table !== read.table) read = { table, mounts: parsed(table) }
+  return read.mounts
+}
+
+/** The table that was read last: it seldom changes. */
+let read: { table: string; mounts: Mount[] } = { table: '', mounts: [] }
+
+const parsed = (table: string): Mount[] =>
+  table.split('\n').flatMap(line => {
     const fields = line.split(' ')
     const [id, , device, root, point] = fields
     // How many there are before the dash differs; the type comes first after it.
@@ -215,7 +223,6 @@ function mounts(process: number | 'self' = 'self'): Mount[] {
     const place = { root: unescaped(root!), point: unescaped(point), source: unescaped(source) }
     return [{ id: id!, device: device!, ...place, type, options }]
   })
-}
 
 const unescaped = (field: string): Raw =>
   field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))

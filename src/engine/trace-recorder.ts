@@ -89,6 +89,7 @@ export class TraceRecorder {
 
   /** What was added goes to exec.jsonl now and to the timeline soon. */
   settle(): void {
+    if (this.fresh.length === 0) return
     const events = this.fresh
     this.fresh = []
     const executions = events.filter(event => event.type === 'exec')

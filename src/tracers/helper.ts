@@ -88,6 +88,9 @@ export class TracedCommand {
   private graceMs: number | undefined
   private isOver = false
   private hasStopped = false
+  /** Of what came together: whether an execution waits for us, and whether there was anything but events, for which somebody may have waited. */
+  private hasHeld = false
+  private hasAnswered = false
 
   constructor(options: TracedOptions) {
     this.options = options
@@ -111,7 +114,7 @@ export class TracedCommand {
         // A stream that makes no sense is as good as none; the command must not suffer from it.
         this.events.destroy()
       }
-      options.onBatch()
+      this.endBatch()
     })
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
@@ -216,10 +219,24 @@ export class TracedCommand {
     if (!this.isOver && !this.events.destroyed) this.events.write(encodeRequest(kind, number))
   }
 
+  /** What is held is let go of first, by who was told of it; but who has an answer counts on all of it. */
+  private endBatch(): void {
+    if (this.hasHeld && !this.hasAnswered) setImmediate(this.options.onBatch)
+    else this.options.onBatch()
+    this.hasHeld = this.hasAnswered = false
+  }
+
   private receive(frame: Frame): void {
     const event = this.decoder.decode(frame)
-    if (event) this.options.onEvent(event)
-    else if (frame.type === FRAME.hello) {
+    if (event) {
+      this.hasHeld ||= event.type === 'exec' && event.held
+      this.options.onEvent(event)
+    } else this.answer(frame)
+  }
+
+  private answer(frame: Frame): void {
+    this.hasAnswered = true
+    if (frame.type === FRAME.hello) {
       this.pid = frame.pid
     } else if (frame.type === FRAME.failed) {
       const code = getSystemErrorName(-frame.number(FIELD.number)!)
