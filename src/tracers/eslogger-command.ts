@@ -6,8 +6,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { isStopped, type TracedEnd } from './command-process.ts'
 import { EsloggerParser } from './eslogger.ts'
-import type { TracedOptions } from './helper.ts'
 import type { HelperProbe } from './probe-helper.ts'
+import type { TracedOptions } from './traced-options.ts'
 
 const PROGRAM = '/usr/bin/eslogger'
 /** A process that does nothing: lines come in order, so that all that was before it has been told when its end is. */

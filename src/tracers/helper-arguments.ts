@@ -1,6 +1,6 @@
 /** What the helper program is told at its start (native/helper/main.c). */
 import type { Raw } from '../model/raw-path.ts'
-import type { TracedOptions } from './helper.ts'
+import type { TracedOptions } from './traced-options.ts'
 
 /** Arguments are text, paths are not: every byte that is not plain is written as `%xx`. */
 const spelled = (path: Raw): string =>

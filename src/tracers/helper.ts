@@ -5,7 +5,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import type { Raw } from '../model/raw-path.ts'
 import {
   endOf,
   isAlive,
@@ -19,50 +18,13 @@ import {
 import { EventDecoder, unseenIn } from './decode.ts'
 import { BadFrame, encodeRequest, FIELD, FLAG, FRAME, type Frame, FrameReader, REQUEST } from './frames.ts'
 import { helperArguments } from './helper-arguments.ts'
-import { type Inherited, inheritedStdio } from './inherited.ts'
-import { type HelperDriver, helperFile } from './probe-helper.ts'
-import type { Held, HeldFile, Look, TraceEvent } from './trace-event.ts'
+import { inheritedStdio } from './inherited.ts'
+import { helperFile } from './probe-helper.ts'
+import type { Held, HeldFile, Look } from './trace-event.ts'
+import type { TracedOptions } from './traced-options.ts'
 
 /** The helper died and nobody tells us when the command ends: it is looked for in this rhythm. */
 const LOOK_MS = 200
-
-export interface RecordedOptions {
-  /** Also what it only looks at. */
-  looks: boolean
-  /** Absolute; with all below them. */
-  ignored: Raw[]
-  /** The command has ended, and so many processes of it go on, and are waited for until `abandon` is called. */
-  onWaiting(count: number, abandon: () => void): void
-}
-
-export interface TracedOptions {
-  driver: HelperDriver | 'eslogger'
-  command: string[]
-  cwd: string | undefined
-  env: NodeJS.ProcessEnv
-  inherited: Inherited
-  allowIoUring: boolean
-  /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
-  protect: string
-  /** Where changes are watched, because the driver does not see them; what is ignored is not looked into. */
-  watch: { path: Raw; ignored: Raw[] } | undefined
-  /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */
-  hold: { names: string[]; maxMs: number } | undefined
-  /** A directory for files that are about to be destroyed; its file `target` says below which path. */
-  spool: string | undefined
-  /** Changes below that path, and the command itself, wait to be released until `begun` is called. */
-  holdsChanges?: boolean
-  /** Nothing is told; what the command looks at or changes goes into the log of the spool instead (record-log.ts). */
-  record?: RecordedOptions
-  onEvent(event: TraceEvent): void
-  /** Called after each piece of the stream, when its events are through. */
-  onBatch(): void
-  onHelperDied(): void
-  /** The command has stopped. Not called where SIGCHLD says so. */
-  onStop(): void
-  /** It has left processes. Whoever takes the channel may have another process ask there for what these do (REQUEST.follow). */
-  onLeft?(channel: Socket): boolean
-}
 
 /** A command that is traced, whoever does it. */
 export type Traced = Pick<

@@ -1,4 +1,5 @@
-import { TracedCommand, type TracedOptions } from '../../src/tracers/helper.ts'
+import { TracedCommand } from '../../src/tracers/helper.ts'
+import type { TracedOptions } from '../../src/tracers/traced-options.ts'
 import type { Workspace } from './workspace.ts'
 
 /** A command under the helper alone, which nobody listens to but for what `options` say. */
