@@ -59,6 +59,8 @@ const ways: [what: string, script: string][] = [
   ['chmod -R 777', 'chmod -R 777 .'],
   ['chmod 000 of the workspace itself', 'chmod 000 .'],
   ['chmod 000 of everything, the workspace included', 'find . -depth -not -type l -exec chmod 000 {} + || :'],
+  ['the workspace shut behind what was removed', 'rm -r src; echo x > made; chmod 000 .'],
+  ['chmod -R 644 of what was left', 'rm -r src; echo x > made; chmod -R 644 . || :'],
   ['every file emptied in place', `find . -type f -exec sh -c 'for f; do chmod u+w "$f"; : > "$f"; done' sh {} +`],
   [
     'ignore rules that hide the deed',

@@ -124,6 +124,8 @@ export class StepwiseRestore {
   private async cleanUp(): Promise<Raw | undefined> {
     const { stage } = this.options
     failpoint('restore:placed')
+    // What was displaced is read through the target, which has by now got its mode: one that may shut it.
+    this.safe.in([''], () => addon.statAt(this.root, stage))
     const unsaved = await this.options.rescue(this.displaced)
     failpoint('restore:rescued')
     const isBack = unsaved.map(item => this.putBack(item, 'edited')).every(Boolean)
