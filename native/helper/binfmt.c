@@ -24,6 +24,7 @@ static struct rule {
   bool is_open;
 } rules[MAX_RULES];
 static size_t rule_count;
+static bool are_seen;
 static uint64_t read_ns;
 
 /* What stands behind `key` in a line of the text, into `out`; false when there is no such line, or it is too long. */
@@ -72,13 +73,18 @@ static bool read_in(DIR *list, const char *name, char text[TEXT_ROOM]) {
 static void read_rules(void) {
   char text[TEXT_ROOM];
   rule_count = 0;
+  are_seen = false;
   read_ns = monotonic_ns();
   DIR *list = opendir(directory);
   if (list == NULL) return;
-  bool is_on = read_in(list, "status", text) && strncmp(text, "enabled", 7) == 0;
+  are_seen = read_in(list, "status", text);
+  bool is_on = are_seen && strncmp(text, "enabled", 7) == 0;
   for (struct dirent *entry; is_on && rule_count < MAX_RULES && (entry = readdir(list)) != NULL;) {
-    if (read_in(list, entry->d_name, text) && parse(text, &rules[rule_count])) rule_count++;
+    if (strcmp(entry->d_name, "status") == 0 || !read_in(list, entry->d_name, text)) continue;
+    if (parse(text, &rules[rule_count])) rule_count++;
+    else if (strncmp(text, "disabled", 8) != 0) are_seen = false;
   }
+  if (rule_count == MAX_RULES) are_seen = false;
   closedir(list);
 }
 
@@ -89,6 +95,8 @@ static bool applies(const struct rule *rule, const uint8_t *head, const char *en
   }
   return true;
 }
+
+bool binfmt_seen(void) { return are_seen; }
 
 bool binfmt_find(const uint8_t head[HEAD_BYTES], const char *path, bool anew, struct handler *handler) {
   if (anew || read_ns == 0 || monotonic_ns() - read_ns > trust_ns) read_rules();

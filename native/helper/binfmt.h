@@ -19,5 +19,7 @@ struct handler {
  * in our view are not seen. Cheap, as the rules are remembered for a second; `anew`: they must not be. For one thread at a time.
  */
 bool binfmt_find(const uint8_t head[HEAD_BYTES], const char *path, bool anew, struct handler *handler);
+/* Whether those that were looked through last are all there are, for whoever has our view of the system. */
+bool binfmt_seen(void);
 
 #endif

@@ -159,7 +159,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (spool_discount(&place) && (rule->op == OP_WRITE || rule->op == OP_TRUNCATE)) spool_detach(&place);
   if (rule->to_path != NONE) spool_discount(&to);
   call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
-  if (call->refused) return;
+  /* After the end nobody wants to know what changes. */
+  if (call->refused || stream_is_left(call->notifier->stream)) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */
   bool is_kept = !place.exists || S_ISREG(place.stat.st_mode) || S_ISDIR(place.stat.st_mode) || rule->op != OP_WRITE;
   if (!is_kept || !still_waits(call)) return;

@@ -98,7 +98,7 @@ static void tell(struct call *call) {
     return;
   }
   if (rule->op != OP_EXEC) {
-    if (!stream_is_left(call->notifier->stream)) tell_path(call, rule);
+    tell_path(call, rule);
     return;
   }
   char text[MAX_TEXT];

@@ -118,8 +118,16 @@ static bool is_own_binary(const char *head) {
 #endif
 }
 
+/* Rules belong to user namespaces. */
+static bool has_our_rules(pid_t tid) {
+  char theirs[64];
+  struct stat own, other;
+  snprintf(theirs, sizeof theirs, "/proc/%d/ns/user", tid);
+  return stat("/proc/self/ns/user", &own) == 0 && stat(theirs, &other) == 0 && own.st_ino == other.st_ino;
+}
+
 /* Looks at how one file begins. True: it is started by what `next` says, and that is to be looked at; else `result` says whether it loads. */
-static bool look_into(const char *path, const char *called, struct handler *next, enum loading *result) {
+static bool look_into(pid_t tid, const char *path, const char *called, struct handler *next, enum loading *result) {
   static char head[HEAD_BYTES + 1], interpreter[HEAD_BYTES + 1];
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   *result = LOADS; /* also what is executable but not readable: there is nothing to look at */
@@ -133,7 +141,8 @@ static bool look_into(const char *path, const char *called, struct handler *next
   if (!is_handled && is_own) return false;
   const char *found = is_handled ? next->interpreter : interpreter_in(head, length);
   /* Text that says nothing is taken by shells alone, which read it themselves. Other things may have a rule that we do not see. */
-  *result = length > 0 && memchr(head, 0, (size_t)length) != NULL ? LOADS_UNSURE : LOADS_NOT;
+  bool is_text = length <= 0 || memchr(head, 0, (size_t)length) == NULL;
+  *result = is_text || (binfmt_seen() && has_our_rules(tid)) ? LOADS_NOT : LOADS_UNSURE;
   if (found == NULL) return false;
   snprintf(interpreter, sizeof interpreter, "%s", found);
   *next = (struct handler){interpreter, is_handled && next->is_open};
@@ -151,7 +160,7 @@ enum loading program_loads(pid_t tid, const struct named *named, struct place *p
     int fd = -1;
     const char *path = reach(tid, &called, current, &fd, joined, sizeof joined);
     *loaded = current->stat;
-    bool goes_on = path != NULL && look_into(path, called.path, &next, &result);
+    bool goes_on = path != NULL && look_into(tid, path, called.path, &next, &result);
     if (fd >= 0) close(fd);
     /* What was opened for its rule is there, whether we see it or not. */
     if (path == NULL) return next.is_open ? LOADS_UNSURE : LOADS_NOT;

@@ -147,8 +147,12 @@ static void loop(struct state *state) {
       if (!state->waits) tell_waiting(state);
       ending = true;
     }
-    /* Until the state before is captured the reader is needed by what goes on, whose changes wait for it. */
-    bool waits = state->command_ended && !state->ended && holds_want_changes() && !state->reader_gone && tree_members(NULL, 0) > 0;
+    /*
+     * What goes on may need the reader: while the state before is captured, for its changes; or it has executed something that is
+     * held, and goes on when there is a snapshot, or has waited long enough.
+     */
+    bool is_held = holds_deadline() != 0 || (holds_want_changes() && tree_members(NULL, 0) > 0);
+    bool waits = state->command_ended && !state->ended && !state->reader_gone && is_held;
     if (state->command_ended && !state->ended && !ending && !waits) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0));

@@ -1,9 +1,11 @@
 /** A process that records what a run has left running, until the last of it has ended: see left-trace.ts. */
-import { rmSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { join } from 'node:path'
 import { redactFlags } from '../config/config.ts'
 import { monotonicMs } from '../model/monotonic.ts'
 import { rawToBytes } from '../model/raw-path.ts'
+import { freeBytes } from '../store/reserve.ts'
 import { EventDecoder } from '../tracers/decode.ts'
 import { encodeRequest, FrameReader, REQUEST } from '../tracers/frames.ts'
 import { sayWeWrite } from './home.ts'
@@ -15,7 +17,10 @@ import { TraceRecorder } from './trace-recorder.ts'
 process.title = 'savepoint-left'
 sayWeWrite()
 
-const { run, home, timelineDir, targetPath, redact } = JSON.parse(process.env[LEFT_VARIABLE]!) as LeftRun
+/** What goes on for weeks must not fill the disk with what it executes: that is of about 90,000 commands. */
+const MAX_BYTES = 64 * 1024 * 1024
+
+const { run, home, timelineDir, targetPath, floorBytes, redact } = JSON.parse(process.env[LEFT_VARIABLE]!) as LeftRun
 const patterns = (sources: string[]) => sources.map(source => new RegExp(source, redactFlags))
 const db = openTimeline(timelineDir)
 // Nobody is there to be told anything: whoever asks later finds that it was not brought to its end.
@@ -33,10 +38,16 @@ const reader = new FrameReader(frame => {
   if (event) recorder.add(event)
   if (event?.type === 'exec') recorder.note(event.id, 'after the run')
 })
+const fileBytes = () => statSync(join(timelineDir, 'runs', run, 'exec.jsonl'), { throwIfNoEntry: false })?.size ?? 0
+const bytesBefore = fileBytes()
+const hasRoom = () => fileBytes() - bytesBefore < MAX_BYTES && freeBytes(home) >= floorBytes
 const channel = new Socket({ fd: 3 })
 channel.on('data', (chunk: Buffer) => {
   reader.push(chunk)
   recorder.settle()
+  if (hasRoom()) return
+  isWhole = false
+  channel.destroy()
 })
 channel.on('error', () => {})
 channel.on('close', () => {

@@ -21,6 +21,8 @@ export interface LeftRun {
   home: string
   timelineDir: string
   targetPath: Raw
+  /** Of `snapshots.min_free_bytes`. */
+  floorBytes: number
   /** Sources of patterns, as of the start of the run. */
   redact: Record<'quick' | 'other', string[]>
 }
@@ -43,34 +45,42 @@ export class LeftTrace {
     return true
   }
 
-  /** When all that was told until the end is written. */
+  /** When all that was told until the end is written. Where nobody can be started they go on untraced, which the mark tells. */
   handOver(): void {
-    if (!this.channel) return
-    const { ctx, run, channel } = this
+    const { channel } = this
+    this.channel = undefined
+    if (!channel) return
+    try {
+      this.start(channel)
+    } catch {
+      // The run has ended as it did.
+    }
+    channel.destroy()
+  }
+
+  private start(channel: Socket): void {
+    const { ctx, run } = this
     const { home, timelineDir } = ctx
     const sourcesOf = (patterns: readonly RegExp[]) => patterns.map(({ source }) => source)
     const redact = { quick: sourcesOf(this.patterns.quick), other: sourcesOf(this.patterns.other) }
-    const left: LeftRun = { run, home, timelineDir, targetPath: rawFromBytes(ctx.targetPath), redact }
-    const file = ['./left-trace-main.js', './left-trace-main.ts']
-      .map(name => new URL(name, import.meta.url))
-      .find(existsSync)!
-    const lock = ifWritable(() => {
+    const floorBytes = ctx.config.snapshots.min_free_bytes
+    const left: LeftRun = { run, home, timelineDir, targetPath: rawFromBytes(ctx.targetPath), floorBytes, redact }
+    using lock = ifWritable(() => {
       writeFileSync(markOf(ctx, run), '', { mode: 0o600 })
       return lockForChildren(markOf(ctx, run))
     })
+    const file = ['./left-trace-main.js', './left-trace-main.ts']
+      .map(name => new URL(name, import.meta.url))
+      .find(existsSync)!
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', fileURLToPath(file)], {
       stdio: ['ignore', 'ignore', 'ignore', channel, lock?.fd ?? 'ignore'],
       // A session of its own: keys of our terminal, and its end, are not for it.
       detached: true,
       cwd: '/',
-      env: { ...ctx.env, [RUN_VARIABLE]: undefined, [LEFT_VARIABLE]: JSON.stringify(left) },
+      env: { ...ctx.env, NODE_OPTIONS: undefined, [RUN_VARIABLE]: undefined, [LEFT_VARIABLE]: JSON.stringify(left) },
     })
-    // Without it they go on untraced.
     child.on('error', () => {})
     child.unref()
-    lock?.[Symbol.dispose]()
-    channel.destroy()
-    this.channel = undefined
   }
 }
 

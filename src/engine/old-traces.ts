@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { OpenTimeline } from './all-timelines.ts'
 import type { Context } from './context.ts'
 import { leftSpools } from './left-spools.ts'
+import { leftOf } from './left-trace.ts'
 import { forgetTraceSummary } from './touched-paths.ts'
 
 const TRACE_KEPT_MS = 30 * 24 * 60 * 60 * 1000
@@ -22,7 +23,8 @@ export function forgetOldTraces(ctx: Context, { target, db }: OpenTimeline): num
   // Nobody else has what such a run destroyed.
   const left = new Set(leftSpools(target.directory, db).flatMap(({ run, files }) => (files > 0 ? run.id : [])))
   let forgotten = 0
-  for (const run of db.runs().filter(run => isOver(run) && !left.has(run.id))) {
+  const goesOn = (run: string) => leftOf({ timelineDir: target.directory }, run) === 'going'
+  for (const run of db.runs().filter(run => isOver(run) && !left.has(run.id) && !goesOn(run.id))) {
     const hadRows = db.transaction(() => {
       forgetTraceSummary(db, run.id)
       return db.trace.forgetRun(run.id) + db.events.forgetRun(run.id) > 0

@@ -125,6 +125,7 @@ export class TraceRecorder {
     // A purge has put another one in its place.
     if (fstatSync(this.jsonl).nlink === 0) {
       closeSync(this.jsonl)
+      this.jsonl = undefined
       this.jsonl = openSync(this.file, 'a', 0o600)
     }
     writeSync(this.jsonl, lines)

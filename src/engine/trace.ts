@@ -14,7 +14,7 @@ export function trace(ctx: Context, ref?: string): TraceResult {
   const executions = isKilled ? executionsOfKilled(ctx, run.id) : ctx.db.trace.executions(run.id)
   if (leftOf(ctx, run.id) === 'cut')
     ctx.notice(
-      `what ${run.id} left running is not traced to its end, or not all of it: who recorded it was killed, or could not write`,
+      `what ${run.id} left running is not traced to its end, or not all of it: who recorded it was killed, could not write, or had no room`,
     )
   return { run, isOver: run.endedAt !== undefined || isKilled, executions }
 }

@@ -1,0 +1,100 @@
+/** What goes on when the command of a run ends: what it waits for, who records it, and what it may not do. */
+import { existsSync, readdirSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it, vi } from 'vitest'
+import { useRuns } from './support/background-run.ts'
+import { savepoint, savepointJson } from './support/built-cli.ts'
+import { leftRecorder } from './support/left-recorder.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+useRuns(made => {
+  space = made
+})
+
+const DAY = 24 * 60 * 60 * 1000
+const run = (script: string, options: { tracer?: string; env?: NodeJS.ProcessEnv } = {}) =>
+  savepoint(space, ['run', '--tracer', options.tracer ?? 'auto', '--', 'sh', '-c', script], {
+    env: { ...space.env, ...options.env },
+  })
+
+/** A run that leaves a process, which waits for `go` to do `script`. */
+function leave(script: string, env: NodeJS.ProcessEnv = {}) {
+  space.sh('mkfifo go')
+  return run(`setsid sh -c 'read line < go; ${script}' > /dev/null 2>&1 < /dev/null &`, { env })
+}
+
+async function letGo(recorder: string): Promise<void> {
+  space.sh('echo > go')
+  await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000, interval: 20 })
+}
+
+it.each([['seccomp'], ['ptrace']])(
+  'a command that is held when the run ends waits for its snapshot, too: %s',
+  tracer => {
+    const work = 'mkdir work; head -c 20000000 /dev/urandom > work/data; echo important > work/notes.txt'
+    // The file tells that it is about to be executed; the capture of the large one takes longer than the rest of the script.
+    const { stderr, status } = run(
+      `${work}; mkfifo f; (echo > f; exec rm -rf work) & read line < f; sleep 0.02; exit 3`,
+      { tracer },
+    )
+    expect([status, stderr]).toEqual([3, expect.stringContaining('snapshot on the way')])
+    const guarded = savepointJson(space, ['trace']).commands.find(({ note }: { note: string | null }) => note)
+    expect(guarded.note).toMatch(/^guarded by snap_/)
+    const { status: found } = savepoint(space, ['revert', 'work/notes.txt', '--from', guarded.note.split(' ').at(-1)])
+    expect([found, space.read('work/notes.txt')]).toEqual([0, 'important\n'])
+  },
+)
+
+it('what the run waits for at its end is bounded', () => {
+  space.write('../store home/config.yaml', 'snapshots: {triggers: {guard_max_hold_ms: 1}}\n')
+  const { stderr } = run(
+    'head -c 50000000 /dev/urandom > big; mkdir work; echo 1 > work/a; rm -rf work & sleep 0.02; exit 0',
+  )
+  expect(stderr).not.toContain('defect')
+  expect(
+    savepointJson(space, ['trace']).commands.some(({ note }: { note: string | null }) => /too late/.test(note ?? '')),
+  ).toBe(true)
+})
+
+it('what goes on cannot change what Savepoint keeps', async () => {
+  const { stderr } = leave(`rm -rf "${space.home}"/timelines; echo done`)
+  expect(stderr).toContain('of this run goes on')
+  await letGo(await leftRecorder(space.home))
+  expect(savepointJson(space, ['trace']).commands.map(({ argv }: { argv: string[] }) => argv[0])).toContain('rm')
+  expect(savepoint(space, ['verify']).status).toBe(0)
+})
+
+it('who records it needs no module that the user has Node load', async () => {
+  space.write('hook.js', '')
+  leave('/bin/true afterwards', { NODE_OPTIONS: '--require ./hook.js' })
+  await letGo(await leftRecorder(space.home))
+  const { commands } = savepointJson(space, ['trace'])
+  expect(commands.map(({ argv }: { argv: string[] }) => argv.join(' '))).toContain('/bin/true afterwards')
+  expect(savepoint(space, ['trace']).stderr).not.toContain('not traced to its end')
+})
+
+it('what goes on does not fill the disk with what it executes', async () => {
+  leave('/bin/true one; read line < go; /bin/true two')
+  const recorder = await leftRecorder(space.home)
+  const [{ id }] = savepointJson(space, ['runs'])
+  const [timeline] = readdirSync(join(space.home, 'timelines'))
+  truncateSync(join(space.home, 'timelines', timeline!, 'runs', id, 'exec.jsonl'), 65 * 1024 * 1024)
+  await letGo(recorder)
+  space.sh('echo > go')
+  expect(savepoint(space, ['trace']).stderr).toContain('not traced to its end')
+})
+
+it('gc leaves the trace of what goes on alone, however long ago its run has ended', async () => {
+  leave('/bin/true afterwards')
+  const recorder = await leftRecorder(space.home)
+  const later = await space.open({ now: () => Date.now() + 40 * DAY })
+  const [old] = later.runs()
+  space.write('another')
+  await later.snapshot({})
+  for (const id of new Set([old!.before, old!.after])) if (id) await later.delete([id])
+  const muchLater = await space.open({ now: () => Date.now() + 48 * DAY })
+  expect((await muchLater.gc()).forgottenTraces).toBe(0)
+  await letGo(recorder)
+  expect((await muchLater.gc()).forgottenTraces).toBe(1)
+})
