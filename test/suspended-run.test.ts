@@ -38,8 +38,8 @@ const kinds = [{ tracer: 'none' }, { tracer: 'auto' }, { tracer: 'ptrace' }, { t
 const title = hasTerminal ? 'after Ctrl-Z' : 'after Ctrl-Z (skipped: needs python3 for a pseudo-terminal)'
 describe.skipIf(!hasTerminal).each(kinds)(`${title}, tracer $tracer $exits`, ({ tracer, exits }) => {
   /** The command has written a2 into `a`, and waits for a line; the next step begins when the shell says that it has stopped. */
-  function inShell(steps: Step[]) {
-    const script = 'import os, sys\nopen("a", "w").write("a2")\nopen("../pid", "w").write(str(os.getpid()))\n'
+  function inShell(steps: Step[], first = '') {
+    const script = `${first}import os, sys\nopen("a", "w").write("a2")\nopen("../pid", "w").write(str(os.getpid()))\n`
     const program = join(space.base, 'program.py')
     writeFileSync(program, `${script}print("READY")\nline = sys.stdin.readline()\nopen("b", "w").write(line)\n`)
     return onTerminal(
@@ -63,6 +63,29 @@ describe.skipIf(!hasTerminal).each(kinds)(`${title}, tracer $tracer $exits`, ({ 
     ])
     expect({ complete, output }).toMatchObject({ complete: true })
     expect(output).toContain('the run was stopped for `savepoint undo`')
+  })
+
+  it.each([
+    ['gives the terminal back', 'termios.tcsetattr(0, termios.TCSADRAIN, modes)'],
+    ['asks what to do', 'input("really? ")'],
+  ])('also a full-screen program, which, told to end, %s', async (_, tidyUp) => {
+    const first = `import signal, termios, tty
+modes = termios.tcgetattr(0)
+def end(*_):
+    ${tidyUp}
+    os._exit(143)
+signal.signal(signal.SIGTERM, end)
+tty.setcbreak(0)
+`
+    const { output, complete } = await inShell(
+      [
+        { wait: 'SUSPENDED', type: `${savepointInShell} undo; echo "now: $(cat a), $?"\n` },
+        { wait: 'now: a1, 0', type: 'wait; jobs; echo "jobs: $?"; exit\n' },
+        { wait: 'jobs: 0' },
+      ],
+      first,
+    )
+    expect({ complete, output }).toMatchObject({ complete: true })
   })
 
   it('fg goes on while somebody is being answered, to whom the shell has lost the job', async () => {

@@ -52,6 +52,7 @@
   X(peerOf, peer_of) \
   X(terminalModes, terminal_modes) \
   X(setTerminalModes, set_terminal_modes) \
+  X(ignoreTerminalStops, ignore_terminal_stops) \
   X(chunk, chunk_buffer) \
   X(hash, hash_bytes) \
   X(hasherNew, hasher_new) \

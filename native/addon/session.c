@@ -103,3 +103,22 @@ napi_value addon_set_terminal_modes(napi_env env, napi_callback_info info) {
   napi_value result;
   return napi_get_boolean(env, is_ours && error == 0, &result) == napi_ok ? result : NULL;
 }
+
+/* What a process of our job does with the terminal from the background stops all of the job, by these two. */
+napi_value addon_ignore_terminal_stops(napi_env env, napi_callback_info info) {
+  static const int numbers[] = {SIGTTIN, SIGTTOU};
+  static struct sigaction before[2];
+  static bool ignores;
+  napi_value arguments[1];
+  bool wanted;
+  if (!get_arguments(env, info, 1, arguments) || !get_bool(env, arguments[0], &wanted)) return NULL;
+  struct sigaction ignored;
+  memset(&ignored, 0, sizeof ignored);
+  ignored.sa_handler = SIG_IGN;
+  for (int i = 0; i < 2 && wanted != ignores; i++) {
+    if (wanted) sigaction(numbers[i], &ignored, &before[i]);
+    else sigaction(numbers[i], &before[i], NULL);
+  }
+  ignores = wanted;
+  return make_undefined(env);
+}

@@ -1,4 +1,4 @@
-/* By a hard link, or a copy where there can be none. See keep.h. */
+/* By a copy, or of what is large by a hard link. See keep.h. */
 #define _GNU_SOURCE
 #include "keep.h"
 
@@ -184,10 +184,12 @@ bool keep(const struct loss *loss, struct frame *frame) {
   uint64_t at_ns = realtime_ns();
   bool is_spared = loss->own_left != NULL && keep_is_told(place);
   if (is_spared && *loss->own_left == 0) return false;
-  uint32_t number = loss->empties ? 0 : spool_link(place);
+  uint32_t number = is_spared ? spool_link(place) : 0;
   /* Nor are they worth a copy. */
   if (is_spared && number == 0) return false;
   if (is_spared) --*loss->own_left;
+  if (number == 0 && !loss->empties) number = spool_copy_up_to(place, SPOOL_SMALL);
+  if (number == 0 && !loss->empties) number = spool_link(place);
   if (number == 0) number = spool_copy(place);
   put_kept(frame, loss, number, at_ns);
   if (!spool_log(frame) && number != 0) {

@@ -1,6 +1,6 @@
 /*
- * Keeps what a call is about to destroy, or take out of the target, when it is in no snapshot as it is: the file gets another
- * name in the spool (or is copied there, when its bytes are what goes).
+ * Keeps what a call is about to destroy, or take out of the target, when it is in no snapshot as it is: the file is
+ * copied to the spool, or gets another name there when it is large and its bytes are not what goes.
  */
 #ifndef SAVEPOINT_KEEP_H
 #define SAVEPOINT_KEEP_H

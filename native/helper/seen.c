@@ -244,8 +244,8 @@ void seen_save(const struct place *place, bool is_going) {
   content->linked = false;
   content->number = 0;
   if (place->stat.st_size == 0 && !was_linked) return;
-  /* Another name costs nothing, and nobody sees it when the file loses its last one in the same moment. */
-  if (is_going && place->stat.st_nlink == 1) content->number = spool_link(place);
+  /* Another name costs nothing. */
+  if (is_going && place->stat.st_nlink == 1 && place->stat.st_size > SPOOL_SMALL) content->number = spool_link(place);
   content->linked = content->number != 0;
   int error = 0;
   if (!content->linked) {

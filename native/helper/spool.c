@@ -230,7 +230,9 @@ void spool_detach(const struct place *place) {
   if (copied != 0) renameat(spool_fd, name, spool_fd, name_of(number));
 }
 
-uint32_t spool_copy(const struct place *place) {
+uint32_t spool_copy(const struct place *place) { return spool_copy_up_to(place, max_copy); }
+
+uint32_t spool_copy_up_to(const struct place *place, off_t size) {
   if (S_ISLNK(place->stat.st_mode)) return copy_symlink(place);
-  return copy_as(place, place->stat.st_size > max_copy ? CLONE : COPY);
+  return copy_as(place, place->stat.st_size > size ? CLONE : COPY);
 }

@@ -25,6 +25,13 @@ void spool_follow(const struct place *place);
 /* A regular file, or a symbolic link, under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);
 uint32_t spool_copy(const struct place *place);
+/* The bytes of a larger one are not copied: only where they can be shared. */
+uint32_t spool_copy_up_to(const struct place *place, off_t size);
+/*
+ * What loses its last name in the same moment is no secret as long as it has one here: `fstat` counts it, as some who lock files do, and
+ * whoever watches the file hears of its end only when that goes. So of what is not larger there is a copy.
+ */
+enum { SPOOL_SMALL = 1 << 20 };
 /* The name that a file may have here is none of its own; whether it has one. */
 bool spool_discount(struct place *place);
 /* What has a name here is about to be overwritten, wherever it is by now: what is here becomes a copy. */

@@ -15,6 +15,8 @@ const GREETING_MS = 15_000
 /** For one that was woken, to stop again. It does not if `fg` has come meanwhile, or its command is started again. */
 const STOP_MS = 500
 const LOOK_MS = 5
+/** One that stops again before it has heard us, because its command has stopped as well, is woken again after so long. */
+const WAKE_MS = 100
 
 /** Nobody answers there: nothing was done. */
 export class Unreachable extends Error {
@@ -56,11 +58,13 @@ export async function askRun(
   const giveUp = () => socket.destroy(new Error('it does not answer'))
   const greeting = setTimeout(giveUp, limitMs ?? GREETING_MS)
   const limit = limitMs === undefined ? undefined : setTimeout(giveUp, limitMs)
+  const waking = isSuspended && setInterval(() => isStopped(supervisor) && wake(supervisor), WAKE_MS)
   let isAsked = false
   const onLine = (line: string) => {
     const frame = JSON.parse(line) as Hello | Frame
     if (isAsked) return receive(frame as Frame, listener, answer)
     clearTimeout(greeting)
+    clearInterval(waking || undefined)
     if (!isGreeting(frame, run.id)) return void socket.destroy(new Error('it is another version of Savepoint'))
     isAsked = true
     socket.write(`${JSON.stringify(request)}\n`)
@@ -78,6 +82,7 @@ export async function askRun(
   } finally {
     clearTimeout(greeting)
     clearTimeout(limit)
+    clearInterval(waking || undefined)
     listener.signal?.removeEventListener('abort', cancel)
     end(socket)
     if (isSuspended) await stopAgain(supervisor)

@@ -4,6 +4,7 @@
  */
 import { SavepointError } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
+import { addon } from '../native/addon.ts'
 import type { TracedEnd } from '../tracers/command-process.ts'
 import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -59,11 +60,18 @@ export class RunSession {
   attach(command: Started): void {
     this.command = command
     // It was to be stopped before there was anything to stop.
-    if (this.stop) void command.stop(GRACE_MS)
+    if (this.stop) this.end(command)
+  }
+
+  /** Tidying up, it may use the terminal: of a job in the background that would stop us, too, and nobody could end it. */
+  private end(command: Started): void {
+    addon.ignoreTerminalStops(true)
+    void command.stop(GRACE_MS)
   }
 
   /** The command has ended: whatever is said next, or started, needs the terminal. */
   commandEnded(end: TracedEnd): void {
+    addon.ignoreTerminalStops(false)
     this.terminal.tidyUp(end, this.stop !== undefined)
   }
 
@@ -120,7 +128,7 @@ export class RunSession {
     const done = new Promise<{ result: T }>((resolve, reject) => {
       this.followUps.push(() => work().then(result => resolve({ result }), reject))
     })
-    void this.command?.stop(GRACE_MS)
+    if (this.command) this.end(this.command)
     return done
   }
 

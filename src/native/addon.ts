@@ -266,6 +266,8 @@ export interface Addon extends BtrfsCalls, LooksCalls, MappingCalls {
   terminalModes(fd: number): Buffer | undefined
   /** Only for the process group in the foreground: another one is left alone, and so is its terminal. Whether it was done. */
   setTerminalModes(fd: number, modes: Buffer): boolean
+  /** Whether what another process of our job does with the terminal, from the background, stops us as well; it does unless said otherwise. */
+  ignoreTerminalStops(isIgnored: boolean): void
   /** Free and total bytes for an unprivileged user, and the filesystem's magic number. */
   statfs(fd: number): { free: number; total: number; type: number }
   /** Of the filesystem, whatever device it is on: its UUID, no bytes where nobody tells. */
