@@ -4,6 +4,7 @@
  * leave such paths out. Of a mount or a nested subvolume also what came into being in it: rules leave out what nobody misses, but
  * this is left out for where it lies.
  */
+import { answeringMountsBelow } from '../backends/mounts-below.ts'
 import { descend } from '../model/deep-walk.ts'
 import type { Entry, Id } from '../model/entry.ts'
 import { joinRaw, parentOf, type Raw } from '../model/raw-path.ts'
@@ -52,7 +53,10 @@ export function changedUnprotected(
     found.set(skipped.path, { ...skipped, to: wasReplaced ? moves.placeOf(skipped.path, trees.now) : undefined })
   try {
     let looks = 0
-    for (const { path, first, isMade, isMove } of touches(ctx, run.id)) {
+    for (const { path, first, isNew, isMade, isMove } of touches(ctx, run.id)) {
+      // Made again, it is another one, whatever its times: a snapshot of a subvolume has those of that.
+      const former = isNew && first !== undefined ? mountAt(moves, first) : undefined
+      if (former && entryAt(ctx.store, trees.now, former.path)) add(former, false)
       const holder = isMade ? moves.uncaptured.mountAround(first ?? path) : moves.uncaptured.of(first!)
       if (!holder || found.has(holder.path) || isPassing(holder.reason)) continue
       if (++looks > MAX_LOOKS) break
@@ -65,6 +69,11 @@ export function changedUnprotected(
     }
     for (const holder of inMovedDirectories(ctx.store, moves.directories, trees))
       if (!found.has(holder.path) && isOther(holder.path)) add(holder, true)
+    for (const path of answeringMountsBelow(ctx.targetPath).slice(0, MAX_LOOKS)) {
+      const mount = mountAt(moves, path)
+      if (mount && !found.has(path) && isBornIn(root, path, run) && entryAt(ctx.store, trees.now, path))
+        add(mount, false)
+    }
   } finally {
     addon.close(root)
   }
@@ -92,6 +101,8 @@ interface Touch {
   path: Raw
   /** Its name before the run; undefined: it came later. */
   first: Raw | undefined
+  /** By this call, unless that fails. */
+  isNew: boolean
   /** It came into being by the run: then nothing was lost. */
   isMade: boolean
   isMove: boolean
@@ -106,7 +117,7 @@ function* touches(ctx: Context, run: string): Generator<Touch> {
       const first = names.firstOf(path)
       if (isNew && first !== undefined) made.add(first)
       const isMove = change.op === 'rename' || change.op === 'exchange'
-      yield { path, first, isMade: first === undefined || made.has(first), isMove }
+      yield { path, first, isNew, isMade: first === undefined || made.has(first), isMove }
     }
     names.note({ ...change, by: run })
   }
@@ -129,6 +140,22 @@ function isChangedSince(root: number, path: Raw | undefined, since: number, ifGo
     return Number(ctimeNs / 1_000_000n) >= since - slackMs
   } catch {
     return ifGone
+  }
+}
+
+/** The mount or nested subvolume that had exactly this name before the run. */
+function mountAt({ uncaptured }: OwnMoves, path: Raw): Skipped | undefined {
+  const holder = uncaptured.of(path)
+  return holder?.path === path && holder.reason === 'mount' ? holder : undefined
+}
+
+/** What is mounted there was made meanwhile, and no call that is told says so. Where no time of birth is known, it is passed over. */
+function isBornIn(root: number, path: Raw, { startedAt, endedAt }: Run): boolean {
+  try {
+    const born = Number(addon.statAt(root, path).btimeNs / 1_000_000n)
+    return born >= startedAt && born <= (endedAt ?? Infinity)
+  } catch {
+    return false
   }
 }
 

@@ -57,9 +57,15 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   const isMoved = new Set(moved.map(({ path }) => path))
   const replaced = replacedMounts(ctx.store, before, after, now, scope)
   const lost = missing.filter(({ path, reason }) => reason === 'mount' && !isMoved.has(path))
+  const changed = changedUnprotected(ctx, doer.run, moves, { before, now }, [
+    ...moved,
+    ...replaced.map(skipped => ({ ...skipped, to: undefined })),
+  ])
+  // Also one that another one of its name took the place of.
+  const changedMounts = changed.paths.filter(({ reason, to }) => reason === 'mount' && to === undefined)
   sayOwnTimelines(
     ctx,
-    [...replaced, ...lost].map(({ path }) => path),
+    [...replaced, ...lost, ...changedMounts].map(({ path }) => path),
   )
   sayOlder(
     ctx,
@@ -71,10 +77,7 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
       ctx,
       missing.filter(({ path }) => !isMoved.has(path)),
     ),
-    changed: changedUnprotected(ctx, doer.run, moves, { before, now }, [
-      ...moved,
-      ...replaced.map(skipped => ({ ...skipped, to: undefined })),
-    ]),
+    changed,
   }
 }
 
