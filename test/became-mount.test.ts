@@ -92,9 +92,35 @@ describe('a nested subvolume', () => {
   onDisk('that is the target, and that a run replaces by a plain directory: its files come back, which is all', () => {
     const said = 'a plain directory, which btrfs does not snapshot'
     const { stderr } = runScript('cd ..; btrfs subvolume delete work; mkdir work; echo > work/made')
-    expect(stderr).toContain(`was replaced while the run went on by another one, ${said}`)
+    expect(stderr).toContain(`the run replaced the target directory by another one, ${said}`)
     expect(cli('undo').stderr).toContain(`the target was a subvolume, and stays ${said}: see docs/backends.md`)
     expect([space.read('src/1'), space.read('made')]).toEqual(['1\n', undefined])
+  })
+
+  for (const script of [
+    'btrfs subvolume delete vol/sub; btrfs subvolume create vol/sub',
+    'btrfs subvolume delete vol/sub; btrfs subvolume snapshot ../other vol/sub',
+    'mv vol old; mkdir vol; btrfs subvolume create vol/sub; rm -rf old',
+  ])
+    onDisk(`that a run deletes and makes again is another one, although it is empty: ${script}`, () => {
+      space.sh('mkdir vol; btrfs subvolume create vol/sub; echo 1 > vol/sub/f; btrfs subvolume create ../other')
+      const inner = runCli(space, ['snapshot', '-q'], { cwd: space.at('vol/sub') }).stdout.trim()
+      take()
+      const { stderr } = runScript(script)
+      const named = 'NOT protected and changed: vol/sub (mount or subvolume; undo cannot take that back)\n'
+      const way = `vol/sub has a timeline of its own: savepoint rollback ${inner} --force -t `
+      expect(stderr).toContain(named)
+      expect(stderr).toContain(way)
+      expect(cli('undo').stdout).toContain(named)
+      const why = cli('why', 'vol/sub').stdout
+      if (script.includes('delete')) expect(why).toMatch(/btrfs subvolume (create|snapshot)/)
+    })
+
+  onDisk('that could not be made again, or that is moved away and back, is what it was', () => {
+    space.sh('mkdir vol; btrfs subvolume create vol/sub')
+    const { stderr } = runScript('btrfs subvolume create vol/sub; btrfs subvolume delete vol/none; mv vol v; mv v vol')
+    expect(stderr).toContain('nothing changed')
+    expect(stderr).not.toContain('NOT protected')
   })
 
   const GIVES_WAY = 'btrfs subvolume delete src; mkdir src'
@@ -175,6 +201,14 @@ describe('a mount', () => {
     expect(unprotectedBy('echo 1 > vol/1; rm vol/1')).toBeUndefined()
     expect(unprotectedBy('echo 1 > vol/1')).toBe(named)
     expect(unprotectedBy('mkdir -p vol/x/y')).toBe(named)
+    expect(cli('undo').stdout).toContain(named)
+  })
+
+  mounting('that a run takes away, with another one in its place, is named; not one that was mounted before', () => {
+    space.sh('mount -t tmpfs none vol; echo 1 > vol/1')
+    expect(runScript('echo 2 > src/1').stderr).not.toContain('NOT protected')
+    const named = 'NOT protected and changed: vol (mount or subvolume; undo cannot take that back)\n'
+    expect(runScript('umount vol; mount -t tmpfs none vol').stderr).toContain(named)
     expect(cli('undo').stdout).toContain(named)
   })
 

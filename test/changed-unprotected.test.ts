@@ -65,6 +65,59 @@ it('what was moved is not gone: where it is now is said', () => {
   )
 })
 
+const exchange = (a: string, b: string) =>
+  `python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b"${a}", -100, b"${b}", 2)'`
+const swaps: [string, string][] = [
+  ['by a copy with other content', 'cp -r src new; echo junk > new/x.log; mv src old; mv new src; rm -r old'],
+  [
+    'by an empty one that is filled',
+    'mv src old; mkdir -p src/deep; echo junk > src/x.log; echo y > src/deep/large; rm -r old',
+  ],
+  ['by a copy of itself', 'mv src bak; cp -r bak src; echo junk > src/x.log; rm -r bak'],
+  ['by an older one', 'mv src old; mv other src; rm -r old'],
+  ['by one from outside', 'cp -r src ../new; mv src ../old; mv ../new src; rm -r ../old'],
+  ['by exchange', `cp -r src new; ${exchange('src', 'new')}; rm -r new`],
+  ['below', 'cp -r src/deep new; mv src/deep old; mv new src/deep; rm -r old; echo junk > src/x.log'],
+  [
+    'by itself, with other content meanwhile',
+    'mv src t; echo junk >> t/x.log; rm t/deep/large; mv t src; cp large src/deep',
+  ],
+  ['after its place had others', 'mv src t; mv t u; mkdir t; rm -r u; mv other src; rmdir t'],
+]
+
+for (const [how, script] of swaps)
+  it(`what lies in a directory that is replaced ${how}`, () => {
+    for (const name of ['src', 'other']) {
+      space.write(`${name}/code`)
+      space.write(`${name}/x.log`, 'precious')
+      space.write(`${name}/deep/large`, Buffer.alloc(200 * 1024))
+    }
+    const { stderr } = inRun(script)
+    const named =
+      'NOT protected and changed: src/deep/large, src/x.log (too large, ignored; undo cannot take that back)\n'
+    expect(stderr).toContain(named)
+    expect(runCli(space, ['undo']).stdout).toContain(named)
+  })
+
+it('not what is where it was, the same file, after directories were moved away and back', () => {
+  space.write('src/x.log')
+  space.write('src/code')
+  space.write('lib/code')
+  const { stderr } = inRun(`mv src t; mv t u; mkdir src; rmdir src; mv u src; mv src ../out; mv ../out src; mv a.log b;
+    mv b a.log; mv node_modules n; mv n node_modules; ${exchange('src', 'lib')}; ${exchange('lib', 'src')}`)
+  expect(stderr).toContain('nothing changed')
+  expect(stderr).not.toContain('NOT protected')
+})
+
+it('what was moved, with something else in its place: where it is now is said, unless that is another by now', () => {
+  space.write('src/x.log', 'precious')
+  space.write('lib/y.log', 'precious')
+  const { stderr } = inRun(`mv a.log a.log.1; echo new > a.log; mv src bak; cp -r bak src;
+    mv lib old; cp -r old lib; rm -r old; cp -r lib old`)
+  expect(stderr).toContain('NOT protected and changed: lib/y.log (ignored; undo cannot take that back)\n')
+  expect(stderr).toContain('NOT protected and moved: a.log (now a.log.1), src/x.log (now bak/x.log) (ignored; undo')
+})
+
 it('a run that moved the directory away and made a new one: what is in the old one is not gone, and `undo` is found', () => {
   const words = cliCommand.map(word => `'${word}'`).join(' ')
   const move = `mv ../work ../moved; mkdir ../work; echo z > ../work/z`

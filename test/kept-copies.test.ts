@@ -68,6 +68,17 @@ onDisk('run, and who takes it back, name what lies in a directory that is left o
   })
 })
 
+onDisk('run and undo name it where another directory with a file of its name took the place', () => {
+  space.write('data/load.js')
+  space.write('data/app.db', 'precious\n')
+  const id = take()
+  const swap = 'cp -r data data.new; echo junk > data.new/app.db; mv data data.old; mv data.new data; rm -rf data.old'
+  const { stderr } = savepoint(space, ['run', '--', 'sh', '-c', swap])
+  const named = `NOT protected and changed: data/app.db (ignored; undo cannot take that back)\n${id}, which btrfs keeps, has data/app.db as it was then: ${kept(id, 'data/app.db')}\n`
+  expect(stderr).toContain(named)
+  expect(savepoint(space, ['undo']).stdout).toContain(named)
+})
+
 onDisk('what it says works for names that cannot be shown as they are', () => {
   const names = ['a\\b.db', 'bell\x07, line\n.db', "it's é.db", '-dash.db']
   rmSync(space.at('data.db'))

@@ -20,6 +20,7 @@ struct call {
   struct frame *frame;
   bool held;    /* set when it is not to go on yet */
   bool refused; /* set when it is to fail */
+  bool is_of_subvolume; /* it is told as if it were about a directory (subvolumes.h) */
   bool unread;  /* set when an execution is still to be told (unread.h) */
 };
 

@@ -15,6 +15,7 @@
 
 #include "foreign.h"
 #include "newer-calls.h"
+#include "subvolumes.h"
 #include "syscalls.h"
 
 #if defined __x86_64__
@@ -29,7 +30,7 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-enum { MAX_INSTRUCTIONS = 512 };
+enum { MAX_INSTRUCTIONS = 512, MAX_KINDS = 16 };
 
 struct program {
   struct sock_filter code[MAX_INSTRUCTIONS];
@@ -62,14 +63,22 @@ static void add_open(struct program *program, int number, int flags_argument) {
   answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* A call of many kinds is looked at when the argument that says which one has one of these two values. */
-static void add_kinds(struct program *program, int number, int kind_argument, unsigned one, unsigned other) {
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 5));
+/* A call of many kinds is looked at when the argument that says which one has one of these values. */
+static void add_kinds(struct program *program, int number, int kind_argument, const unsigned *kinds, size_t count) {
+  unsigned char left = (unsigned char)count;
+  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, (unsigned char)(left + 3)));
   load(program, argument(kind_argument));
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 1, 0));
-  add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1));
+  while (left-- > 0) add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, *kinds++, left, left == 0));
   answer(program, SECCOMP_RET_USER_NOTIF);
   answer(program, SECCOMP_RET_ALLOW);
+}
+
+/* Those that set attributes, which have other numbers elsewhere, and those for subvolumes. */
+static void add_ioctl(struct program *program, int number, unsigned set_flags) {
+  unsigned kinds[MAX_KINDS] = {set_flags, FS_IOC_FSSETXATTR};
+  size_t count = 2;
+  for (size_t i = 0; i < subvolume_kind_count; i++) kinds[count++] = subvolume_kinds[i];
+  add_kinds(program, number, 1, kinds, count);
 }
 
 static void add_call(struct program *program, int number, unsigned action) {
@@ -85,8 +94,8 @@ static void add_other_architecture(struct program *program, bool io_uring, bool 
     if (looks) add_call(program, foreign_opens[i].number, SECCOMP_RET_USER_NOTIF);
     else add_open(program, foreign_opens[i].number, foreign_opens[i].native == __NR_open ? 1 : 2);
   }
-  add_kinds(program, FOREIGN_IOCTL, 1, FOREIGN_SETFLAGS, FS_IOC_FSSETXATTR);
-  add_kinds(program, FOREIGN_SOCKETCALL, 0, FOREIGN_BIND, FOREIGN_BIND);
+  add_ioctl(program, FOREIGN_IOCTL, FOREIGN_SETFLAGS);
+  add_kinds(program, FOREIGN_SOCKETCALL, 0, (unsigned[]){FOREIGN_BIND}, 1);
   for (size_t i = 0; i < foreign_change_count; i++) add_call(program, foreign_changes[i].number, SECCOMP_RET_USER_NOTIF);
   if (!io_uring) add_call(program, __NR_io_uring_setup, SECCOMP_RET_ERRNO | ENOSYS);
   answer(program, SECCOMP_RET_ALLOW);
@@ -132,7 +141,7 @@ static void build(struct program *program, bool io_uring, bool looks) {
   else add_open(program, __NR_openat, 2);
   if (!looks) add_open(program, __NR_open_by_handle_at, 2);
   for (size_t i = 0; looks && i < looking_rule_count; i++) add_look(program, &looking_rules[i]);
-  add_kinds(program, __NR_ioctl, 1, FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR);
+  add_ioctl(program, __NR_ioctl, FS_IOC_SETFLAGS);
   for (size_t i = 0; i < rule_count; i++) {
     int number = rules[i].number;
 #ifdef __x86_64__

@@ -14,7 +14,7 @@ struct foreign_call {
   short number, native;
 };
 
-/* Of i386. `socketcall` is among them when it binds, `ioctl` when it sets attributes. */
+/* Of i386. `socketcall` is among them when it binds, `ioctl` when it sets attributes or is about a subvolume. */
 enum { FOREIGN_IOCTL = 54, FOREIGN_SOCKETCALL = 102, FOREIGN_BIND = 2, FOREIGN_SETFLAGS = 0x40046602 };
 /* Those that look at files and change nothing. */
 extern const struct foreign_call foreign_looks[];

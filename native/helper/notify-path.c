@@ -158,7 +158,9 @@ void tell_path(struct call *call, const struct rule *rule) {
   }
   if (spool_discount(&place) && (rule->op == OP_WRITE || rule->op == OP_TRUNCATE)) spool_detach(&place);
   if (rule->to_path != NONE) spool_discount(&to);
-  call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
+  /* Of what btrfs keeps for us: the program that we start for that is not Savepoint. */
+  if (!call->is_of_subvolume)
+    call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
   /* After the end nobody wants to know what changes. */
   if (call->refused || stream_is_left(call->notifier->stream)) return;
   /* Pipes, terminals and devices hold nothing that could be kept. */

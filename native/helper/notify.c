@@ -21,6 +21,7 @@
 #include "moves.h"
 #include "plain.h"
 #include "record.h"
+#include "subvolumes.h"
 #include "unread.h"
 #include "wake-up.h"
 
@@ -87,6 +88,16 @@ static void tell(struct call *call) {
     }
     call->notification = &translated;
     word = sizeof(uint32_t);
+  }
+  if (subvolume_concerns(&call->notification->data)) {
+    static struct seccomp_notif named;
+    named = *call->notification;
+    if (!subvolume_translate(tid_of(call), &named.data)) {
+      tell_unclear(call);
+      return;
+    }
+    call->notification = &named;
+    call->is_of_subvolume = true;
   }
   const struct rule *rule = rule_for(call->notification->data.nr);
   if (rule != NULL && rule->op == OP_BY_HANDLE) tell_unclear(call);

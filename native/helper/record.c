@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include "foreign.h"
 #include "record-change.h"
@@ -10,6 +11,7 @@
 #include "record-look.h"
 #include "record-note.h"
 #include "seen.h"
+#include "subvolumes.h"
 
 static bool is_on, is_looking;
 
@@ -35,6 +37,13 @@ void record_call(struct call *call, bool is_foreign_call) {
   if (is_foreign_call) {
     translated = *call->notification;
     if (!foreign_translate(tid_of(call), &translated.data)) translated.data.nr = -1;
+    call->notification = &translated;
+  }
+  if (subvolume_concerns(&call->notification->data)) {
+    translated = *call->notification;
+    /* What is in one has not been saved, and goes with it. */
+    bool is_known = subvolume_translate(tid_of(call), &translated.data) && translated.data.nr != __NR_unlinkat;
+    if (!is_known) translated.data.nr = -1;
     call->notification = &translated;
   }
   const struct rule *rule = rule_for(call->notification->data.nr);

@@ -4,12 +4,21 @@ import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.
 import { addon } from '../native/addon.ts'
 
 /** Relative to the directory. Empty where the system does not tell. */
-export function mountsBelow(directory: Buffer): Raw[] {
+export const mountsBelow = (directory: Buffer): Raw[] => namesBelow(directory, mounts())
+
+/** Those that the kernel answers for by itself: to ask about another one may take for ever. */
+export const answeringMountsBelow = (directory: Buffer): Raw[] =>
+  namesBelow(
+    directory,
+    mounts().filter(({ type }) => ANSWERING.has(type)),
+  )
+
+const ANSWERING = new Set(['tmpfs', 'ramfs', 'ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'f2fs', 'zfs'])
+
+function namesBelow(directory: Buffer, mounts: readonly Mount[]): Raw[] {
   const path = rawFromBytes(directory)
   const prefix = path === '/' ? path : `${path}/`
-  return mounts()
-    .filter(({ point }) => point.startsWith(prefix))
-    .map(({ point }) => point.slice(prefix.length))
+  return mounts.filter(({ point }) => point.startsWith(prefix)).map(({ point }) => point.slice(prefix.length))
 }
 
 /**

@@ -70,6 +70,16 @@ test('directories that change places', () => {
   expect([byHand.firstOf('a/x'), byHand.firstOf('b/x')]).toEqual(['b/x', 'a/x'])
 })
 
+test('one that changes places with one outside', () => {
+  for (const ends of [move('a', undefined), move(undefined, 'a')]) {
+    const names = after({ ...ends, op: 'exchange' })
+    expect([names.firstOf('a/x'), names.nowOf('a/x'), names.broughtBy('a/x')?.by]).toEqual([undefined, undefined, ME])
+  }
+  const names = after(move('b', 'a'))
+  names.note({ ...move('a', undefined), op: 'exchange', at: 2 })()
+  expect([names.firstOf('a/x'), names.broughtBy('a/x')]).toEqual(['b/x', undefined])
+})
+
 test('what comes from outside, and what leaves', () => {
   const names = after(move(undefined, 'a'), move('a', 'b'), move('c', undefined))
   expect(names.broughtBy('b/x')).toEqual({ by: ME, at: 1 })

@@ -57,7 +57,7 @@ export class NamesOverTime {
     this.now++
     this.at = at
     this.present = undefined
-    if (op === 'exchange' && path !== undefined && to !== undefined) return this.exchange(path, to, by)
+    if (op === 'exchange') return this.exchange(path, to, by)
     if (op === 'rename' && path !== to) return this.move(path, to, by)
     // Of a directory that goes, all that was in it went by its own name; and programs only try.
     if (op === 'delete' && path !== undefined && !directory && this.find(path)?.past) this.put(path, this.vacated(by))
@@ -117,11 +117,13 @@ export class NamesOverTime {
     return () => this.putBack([from, to], before)
   }
 
-  private exchange(path: Raw, to: Raw, by: string): () => void {
-    const before = [path, to].map(each => this.find(each))
-    const moved = [this.taken(path, by), this.taken(to, by)] as const
-    this.put(path, moved[1])
-    this.put(to, moved[0])
+  private exchange(path: Raw | undefined, to: Raw | undefined, by: string): () => void {
+    const before = [path, to].map(each => (each === undefined ? undefined : this.find(each)))
+    const [first, second] = [path, to].map(each =>
+      each === undefined ? this.fromOutside(by) : this.taken(each, by),
+    ) as [Place, Place]
+    if (path !== undefined) this.put(path, second)
+    if (to !== undefined) this.put(to, first)
     return () => this.putBack([path, to], before)
   }
 

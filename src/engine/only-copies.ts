@@ -9,11 +9,11 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Span } from '../targets/dir/others-paths.ts'
 import { stateChanges } from '../targets/dir/state-changes.ts'
-import { UncapturedEntries } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
 import { repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
 import { namesIn } from './touched-paths.ts'
+import { UncapturedEntries } from './uncaptured-entries.ts'
 
 /** Root trees around the run. What it made itself, there or outside, is its own work. */
 export function onlyCopies(ctx: Context, run: Run, states: { before: Id; after: Id }): Span[] {

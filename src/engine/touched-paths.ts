@@ -61,7 +61,7 @@ export function touchedUntilKilled(ctx: Context, run: string, during?: During): 
   return wasKilled(ctx, run) ? touchedSoFar(ctx, run, during) : undefined
 }
 
-/** No call that is told mounts something, or makes a subvolume, or writes to a pipe: whoever was at work counts as who did it. */
+/** No call that is told mounts something, or writes to a pipe, and few tracers tell who makes a subvolume: whoever was at work counts as who did it. */
 export const isUntold = (change: Change): boolean =>
   change.before?.reason === 'mount' || change.after?.reason === 'mount' || isTimeOfNode(change)
 

@@ -3,11 +3,11 @@ import { lstatSync } from 'node:fs'
 import type { Id } from '../model/entry.ts'
 import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Run, Skipped } from '../model/snapshot.ts'
-import { entryAt } from '../store/tree-lookup.ts'
-import { changedUnprotected, followRenames, noneUnprotected } from './changed-unprotected.ts'
+import { changedUnprotected, noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { missingUnprotected, toGone } from './gone-unprotected.ts'
+import { OwnMoves } from './own-moves.ts'
 import { replacedMounts, sayOlder, sayOwnTimelines } from './own-timelines.ts'
 import type { ChangedPath, Gone, Unprotected } from './results.ts'
 import { absolutePath } from './target-registry.ts'
@@ -52,13 +52,20 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   const { before, after, now, scope } = states
   const missing = missingUnprotected(ctx, before, after, now, scope)
   if (!doer) return { gone: toGone(ctx, missing), changed: noneUnprotected }
-  const moved = movedAway(ctx, doer, missing, now)
+  const moves = new OwnMoves(ctx, doer.run.id, before)
+  const moved = movedAway(doer, moves, missing, now)
   const isMoved = new Set(moved.map(({ path }) => path))
   const replaced = replacedMounts(ctx.store, before, after, now, scope)
   const lost = missing.filter(({ path, reason }) => reason === 'mount' && !isMoved.has(path))
+  const changed = changedUnprotected(ctx, doer.run, moves, { before, now }, [
+    ...moved,
+    ...replaced.map(skipped => ({ ...skipped, to: undefined })),
+  ])
+  // Also one that another one of its name took the place of.
+  const changedMounts = changed.paths.filter(({ reason, to }) => reason === 'mount' && to === undefined)
   sayOwnTimelines(
     ctx,
-    [...replaced, ...lost].map(({ path }) => path),
+    [...replaced, ...lost, ...changedMounts].map(({ path }) => path),
   )
   sayOlder(
     ctx,
@@ -70,19 +77,14 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
       ctx,
       missing.filter(({ path }) => !isMoved.has(path)),
     ),
-    changed: changedUnprotected(ctx, doer.run, { before, now }, [
-      ...moved,
-      ...replaced.map(skipped => ({ ...skipped, to: undefined })),
-    ]),
+    changed,
   }
 }
 
-function movedAway(ctx: Context, { run, formerPlace }: Doer, missing: readonly Skipped[], now: Id): ChangedPath[] {
-  const paths = missing.map(({ path }) => path)
-  const renamed = followRenames(ctx, run.id, paths)
+function movedAway({ formerPlace }: Doer, moves: OwnMoves, missing: readonly Skipped[], now: Id): ChangedPath[] {
   return missing.flatMap(skipped => {
-    const to = renamed.get(skipped.path)
-    if (to !== undefined && entryAt(ctx.store, now, to)) return [{ ...skipped, to }]
+    const to = moves.placeOf(skipped.path, now)
+    if (to !== undefined) return [{ ...skipped, to }]
     const place = formerPlace && absolutePath(formerPlace, skipped.path)
     const isThere = place && lstatSync(place, { throwIfNoEntry: false }) !== undefined
     return isThere ? [{ ...skipped, to: rawFromBytes(place) }] : []

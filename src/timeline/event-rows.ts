@@ -16,11 +16,11 @@ export interface Touched {
   moved: Set<Raw>
 }
 
-/** What one call of a run was about. */
-export type Change = Pick<FileEvent, 'op' | 'path' | 'to' | 'existed'>
-
 /** What took a name away, or gave another one; undefined is outside of the target. */
 export type NameChange = Pick<FileEvent, 'run' | 'at' | 'op' | 'path' | 'to' | 'directory'>
+
+/** What one call of a run was about. */
+export type Change = NameChange & Pick<FileEvent, 'existed'>
 
 /** A rename that was told, and did not happen. */
 export type Unmoved = Pick<FileEvent, 'op' | 'exec' | 'path' | 'to'>
@@ -166,9 +166,10 @@ export class EventRows {
 
   /** In their order. */
   *changesOf(run: string): Generator<Change> {
-    const sql = "SELECT op, path, to_path, existed FROM fs_events WHERE run = ? AND op <> 'restore' ORDER BY id"
-    for (const { op, path, to_path, existed } of this.database.prepare(sql).iterate(run))
-      yield { op: op as string, path: rawOrNone(path!), to: rawOrNone(to_path!), existed: existed === 1 }
+    const sql = `SELECT run, at, op, path, to_path, existed, directory FROM fs_events
+      WHERE run = ? AND op <> 'restore' ORDER BY id`
+    for (const row of this.database.prepare(sql).iterate(run))
+      yield { ...toNameChange(row), existed: row.existed === 1 }
   }
 
   /** When each path was first named by the run. */
@@ -186,15 +187,7 @@ export class EventRows {
     const marks = runs.map(() => '?').join(', ')
     const sql = `SELECT run, at, op, path, to_path, directory FROM fs_events
       WHERE run IN (${marks}) AND ${isMove} ORDER BY ${runs.length > 1 ? 'at, ' : ''}id`
-    for (const { run, at, op, path, to_path, directory } of this.database.prepare(sql).iterate(...runs))
-      yield {
-        run: run as string,
-        at: at as number,
-        op: op as string,
-        path: rawOrNone(path!),
-        to: rawOrNone(to_path!),
-        directory: directory === 1,
-      }
+    for (const row of this.database.prepare(sql).iterate(...runs)) yield toNameChange(row)
   }
 
   /** By anybody, after this event, and until that one. */
@@ -269,6 +262,15 @@ function ancestorsOf(path: Raw): Raw[] {
   const parts = path.split('/')
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
 }
+
+const toNameChange = ({ run, at, op, path, to_path, directory }: Row): NameChange => ({
+  run: run as string,
+  at: at as number,
+  op: op as string,
+  path: rawOrNone(path!),
+  to: rawOrNone(to_path!),
+  directory: directory === 1,
+})
 
 function toFileEvent(row: Row): FileEvent {
   const event = {
