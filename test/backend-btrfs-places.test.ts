@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { doctor } from '../src/index.ts'
 import { onBtrfs, run } from './support/backend-scene.ts'
+import { savepoint as cli } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { mountedElsewhere } from './support/mounted-elsewhere.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -34,6 +35,47 @@ afterEach(() => {
 })
 
 const beside = (name: string) => join(space.base, name)
+
+describe('a snapshot that is kept', () => {
+  const lookInto = async (home: string) => {
+    space.write('sub/a', '1\n')
+    const savepoint = await space.open({ home, leaveUnread: true })
+    const { id } = await savepoint.snapshot({ label: 'one' })
+    const where = savepoint.nativeUsage(id)!.where
+    const env = { ...space.env, SAVEPOINT_HOME: home }
+    const said = `${id} of ${space.dir}, kept by the filesystem\n  hint: What you need can be copied from here. In ${space.dir}, `
+    const runIn = (cwd: string, ...args: string[]) => cli(space, args, { cwd, env })
+    for (const cwd of [where, join(where, 'sub')])
+      for (const args of [
+        ['snapshot'],
+        ['run', '--', 'touch', 'x'],
+        ['status'],
+        ['log'],
+        ['status', '--adopt', space.dir],
+      ]) {
+        const { status, stderr } = runIn(cwd, ...args)
+        expect([args, status, stderr]).toEqual([
+          args,
+          args[0] === 'run' ? 125 : 1,
+          expect.stringContaining(`Cannot use ${cwd}: this is snapshot ${said}`),
+        ])
+      }
+    expect(readdirSync(join(home, 'timelines'))).toHaveLength(1)
+    expect(runIn(where, 'verify')).toMatchObject({ status: 0 })
+    // It does what it says.
+    const [, from, to] = /`savepoint revert PATH (.*?)`.*`savepoint (rollback .*?) PLACE`/.exec(
+      runIn(where, 'log').stderr,
+    )!
+    rmSync(space.at('sub/a'))
+    expect(runIn(space.dir, 'revert', 'sub/a', ...from!.split(' '))).toMatchObject({ status: 0, stderr: '' })
+    expect(space.read('sub/a')).toBe('1\n')
+    expect(runIn(space.dir, ...to!.split(' '), beside('written'))).toMatchObject({ status: 0 })
+    expect(readdirSync(beside('written'))).toEqual(['sub'])
+  }
+
+  onDisk('beside the target is no place for a timeline', () => lookInto(elsewhere.home))
+  onDisk('nor is one in the home', () => lookInto(space.home))
+})
 
 describe('a directory for snapshots', () => {
   const foreign = (name: string): void => {

@@ -452,7 +452,9 @@ describe('what can go wrong', () => {
       await expect((await full.open({ home, leaveUnread: true })).snapshot({})).rejects.toMatchObject({
         code: 'disk.full',
         message: expect.stringMatching(/^Cannot take a btrfs snapshot: no space left/),
-        hint: expect.stringMatching(/savepoint delete.*--backend cas/),
+        hint: expect.stringMatching(
+          /savepoint gc` removes snapshots that were deleted more than 7 days ago.*--backend cas/,
+        ),
       })
       const stored = await full.open({ home, backend: 'cas' })
       expect(await stored.snapshot({ label: 'two' })).toMatchObject({ backend: 'cas' })

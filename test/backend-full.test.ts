@@ -9,6 +9,13 @@ import { canMount, gated } from './support/machine.ts'
 import { Workspace } from './support/workspace.ts'
 
 const small = onBtrfs('noatime', true)
+/** What is deleted is free afterwards: within a second, and not within thirty. */
+function settle(): void {
+  run('mount', '-o', 'remount,commit=1', small.disk())
+  run('btrfs', 'subvolume', 'sync', small.disk())
+  run('btrfs', 'filesystem', 'sync', small.disk())
+  run('mount', '-o', 'remount,commit=30', small.disk())
+}
 /** Again after a sync: what was only reserved is free then. */
 const fillUp = `for pass in 1 2 3; do dd if=/dev/urandom of=fill$pass bs=64k 2>/dev/null || true
   while echo x > "f$((n += 1))"; do :; done 2>/dev/null || true; sync; done`
@@ -164,13 +171,47 @@ gated(small.possible, small.needs, 'what a snapshot of the filesystem holds make
     // Room for a part.
     space.sh('sync; head -c $(($(stat -f -c "%a * %S" .) - 6000000)) /dev/urandom > ../fill; sync')
     const savepoint = await space.open({ home, backend: 'cas' })
-    const hint = expect.stringMatching(/native_max: 1`, `savepoint prune` leaves older ones to the store$/)
+    const hint = expect.stringMatching(
+      /has changed since: `savepoint rollback snap_\w+ --to DIR` writes it to another disk$/,
+    )
     await expect(savepoint.rollback('one')).rejects.toMatchObject({ code: 'disk.full', hint })
     expect(readdirSync(space.dir)).toEqual(['present1', 'present2', 'present3'])
     await space.open({ home })
     expect(space.notices).toEqual([])
     rmSync(join(space.base, 'fill'))
     run('btrfs', 'filesystem', 'sync', space.dir)
+    await savepoint.rollback('one')
+    expect(readdirSync(space.dir)).toEqual(['wanted1', 'wanted2', 'wanted3', 'wanted4'])
+  } finally {
+    small.remove(space)
+    elsewhere.remove()
+  }
+})
+
+gated(small.possible, small.needs, 'the one that it keeps holds the room: what the hint says makes some', async () => {
+  settle()
+  const elsewhere = new Workspace()
+  const space = small.make()
+  const { home } = elsewhere
+  try {
+    space.sh('for i in 1 2 3 4; do head -c 3000000 /dev/urandom > wanted$i; done')
+    const savepoint = await space.open({ home })
+    const { id } = await savepoint.snapshot({ label: 'one' })
+    space.sh('rm wanted*; sync; head -c $(($(stat -f -c "%a * %S" .) - 6000000)) /dev/urandom > ../fill; sync')
+    const older = 'with `snapshots.retention.native_max: 1`, `savepoint prune` leaves older ones to the store'
+    const refused = (hint: string) =>
+      expect(savepoint.rollback('one')).rejects.toMatchObject({
+        code: 'disk.full',
+        hint: expect.stringContaining(hint),
+      })
+    await refused(
+      `: take one more (\`savepoint snapshot\`): ${older}; or \`savepoint rollback ${id} --to DIR\` writes it to another disk`,
+    )
+    await savepoint.snapshot({ label: 'two' })
+    await refused(`since: ${older}`)
+    writeFileSync(join(home, 'config.yaml'), 'snapshots: {retention: {native_max: 1}}\n')
+    await (await space.open({ home })).prune()
+    settle()
     await savepoint.rollback('one')
     expect(readdirSync(space.dir)).toEqual(['wanted1', 'wanted2', 'wanted3', 'wanted4'])
   } finally {

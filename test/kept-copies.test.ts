@@ -105,6 +105,28 @@ onDisk('coverage knows it without the rule, and of what was too large', () => {
   expect(savepointJson(space, ['coverage', 'no-such'])).toMatchObject({ may_be_in: [], kept: null })
 })
 
+onDisk('rollback and revert name it where something else is in its place, and not where nothing has changed', () => {
+  space.write('savepoint.yaml', 'snapshots:\n  max_file_bytes: 100 KiB\n')
+  for (const path of ['large', 'same']) space.write(path, Buffer.alloc(200 * 1024))
+  const id = take()
+  space.sh('echo small > large')
+  const copy = `${id}, which btrfs keeps, has large as it was then: ${kept(id, 'large')}\n`
+  for (const more of [['--dry-run'], []])
+    expect(savepoint(space, ['rollback', id, ...more]).stdout).toContain(
+      `not captured: large (too-large), same (too-large)\n${copy}`,
+    )
+  expect(savepoint(space, ['rollback', id]).stdout).not.toContain('has same as it was')
+  const [large, same] = savepointJson(space, ['rollback', id]).uncaptured
+  expect([large, same]).toMatchObject([
+    { path: 'large', kept: { snapshot: id, file: kept(id, 'large') } },
+    { kept: null },
+  ])
+  const { stderr } = savepoint(space, ['revert', 'large', '--from', id])
+  expect(stderr).toContain(
+    `does not have it\n  hint: ${id}, which btrfs keeps, has it as it was then: ${kept(id, 'large')}. `,
+  )
+})
+
 onDisk(
   'not what was a nested subvolume, of which the snapshot has an empty directory, nor what somebody removed',
   () => {

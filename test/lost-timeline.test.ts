@@ -189,6 +189,84 @@ it('a transaction that fails leaves no line', () => {
   expect(readFileSync(log(), 'utf8')).toBe(`${before}\n{"tag":"later","on":"${snapshot!.id}"}\n`)
 })
 
+describe.each([
+  [
+    'its -wal was lost',
+    async () => {
+      const withoutWal = readFileSync(file())
+      return () => writeFileSync(file(), withoutWal)
+    },
+  ],
+  [
+    'an older copy was put back',
+    async () => {
+      savepoint.close()
+      const older = readFileSync(file())
+      savepoint = await space.open()
+      for (const version of ['four', 'five']) await take(version)
+      return () => writeFileSync(file(), older)
+    },
+  ],
+])('the database is older than the log, because %s', (_, prepare) => {
+  let [known, tags, head]: [ReturnType<typeof shown>, ReadonlyMap<string, string>, string] = [[], new Map(), '']
+
+  beforeEach(async () => {
+    const putBack = await prepare()
+    savepoint.tag('v1', labels().at(-1)!)
+    await savepoint.rollback(labels().at(-1)!)
+    ;[known, tags, head] = [shown(), savepoint.tags(), savepoint.head().id]
+    lose()
+    putBack()
+    savepoint = await space.open()
+    expect(savepoint.snapshots().length).toBeLessThan(known.length)
+    expect(space.notices.join()).toContain('lacks snapshots that snapshots.log beside it tells of')
+  })
+
+  it('nothing is freed, and a repair brings back what it lacks', async () => {
+    const elsewhere = join(space.base, 'elsewhere')
+    mkdirSync(elsewhere)
+    const others = await space.open({ cwd: elsewhere })
+    const refused = { code: 'store.damaged', message: expect.stringContaining('is older than snapshots.log') }
+    await expect(savepoint.gc()).rejects.toMatchObject(refused)
+    await expect(others.gc()).rejects.toMatchObject(refused)
+    await expect(savepoint.purge('secret')).rejects.toMatchObject(refused)
+    await expect(savepoint.prune()).rejects.toMatchObject(refused)
+    await expect(savepoint.compact(['one', 'two'])).rejects.toMatchObject(refused)
+    expect(await savepoint.verify()).toMatchObject({
+      isRepairable: true,
+      problems: [{ what: expect.stringContaining('`savepoint verify --repair` brings back what it lacks') }],
+    })
+    await repair()
+    expect([shown(), savepoint.tags(), savepoint.head().id]).toEqual([known, tags, head])
+    await savepoint.gc()
+    await savepoint.rollback('two')
+    expect([space.read('f'), (await savepoint.verify()).problems]).toEqual(['two', []])
+  })
+
+  it('what is taken before the repair leaves the log what only that knows, also when it is written anew', async () => {
+    await take('later')
+    savepoint.close()
+    const db = new TimelineDb(file())
+    db.plain.renew()
+    db.close()
+    await repair()
+    expect(new Set(labels())).toEqual(new Set([...known.map(({ label }) => label), 'later']))
+    expect([savepoint.head().label, savepoint.tags()]).toEqual(['later', tags])
+  })
+})
+
+it('what gc forgot is not missing, although it was killed before it wrote the log anew', async () => {
+  await savepoint.delete(['one'])
+  const before = readFileSync(log())
+  savepoint.close()
+  savepoint = await space.open({ now: () => Date.now() + 8 * DAY_MS })
+  await savepoint.gc()
+  writeFileSync(log(), before)
+  expect((await savepoint.verify()).problems).toEqual([])
+  await savepoint.gc()
+  expect(readFileSync(log(), 'utf8')).not.toContain('"one"')
+})
+
 describe('without the log, too', () => {
   const ruin = () => {
     lose()

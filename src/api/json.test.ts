@@ -97,7 +97,7 @@ it('names what a restore did', () => {
     },
     unprotected: { count: 0, paths: [] },
     mixed: [],
-    uncaptured: [{ path: String.raw`was\xff`, reason: 'mount' }],
+    uncaptured: [{ path: String.raw`was\xff`, reason: 'mount', kept: null }],
     would_stop: [],
     safety: 'snap_bbbb2222',
     late_edits: null,

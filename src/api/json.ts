@@ -167,7 +167,7 @@ export function restoreJson(result: results.RestoreResult) {
     gone: goneJson(result.gone),
     unprotected: unprotectedJson(result.unprotected),
     mixed: result.mixed.map(showPath),
-    uncaptured: uncapturedJson(result.uncaptured),
+    uncaptured: result.uncaptured.map(path => ({ ...skippedJson(path), kept: keptCopyJson(path.kept) })),
     would_stop: result.wouldStop ?? [],
     safety: orNull(result.safety?.id),
     late_edits: orNull(result.lateEdits?.id),

@@ -166,7 +166,7 @@ export const restore = z
     gone: z.object({ count: z.int(), paths: z.array(skipped.extend({ snapshot: id.nullable(), kept: keptCopy })) }),
     unprotected: z.object({ count: z.int(), paths: z.array(skipped.extend({ to: path.nullable(), kept: keptCopy })) }),
     mixed: z.array(path),
-    uncaptured: z.array(skipped),
+    uncaptured: z.array(skipped.extend({ kept: keptCopy })),
     would_stop: z.array(id),
     safety: id.nullable().describe('the state before: `undo` goes back to it'),
     late_edits: id.nullable(),

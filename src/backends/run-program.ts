@@ -110,7 +110,8 @@ const isFull = (why: string): boolean => /no space left|quota (exceeded|is used 
 
 /** What to do about the state that the filesystem is in; undefined: it is something else. */
 export function fixFor(why: string): string | undefined {
-  if (isFull(why)) return 'Free some space there (`savepoint delete` and `savepoint gc` remove old snapshots)'
+  if (isFull(why))
+    return 'Free some space there (`savepoint gc` removes snapshots that were deleted more than 7 days ago)'
   return /read-only file system|filesystem is read-only/i.test(why)
     ? 'Mount it for writing again (mount -o remount,rw)'
     : undefined

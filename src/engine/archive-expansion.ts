@@ -46,7 +46,7 @@ export function checkRoomFor(ctx: Context, bytes: number): void {
       'disk.full',
       `Cannot import the archive: ${formatBytes(free + min_free_bytes)} are free, ${bytes > 0 ? `a file in it has ${formatBytes(bytes)}, ` : ''}and snapshots.min_free_bytes keeps ${formatLimit(min_free_bytes)}`,
       {
-        hint: 'Free some space, or delete snapshots and run `savepoint gc`. Nothing was imported',
+        hint: 'Free some space (`savepoint gc` frees what was deleted more than 7 days ago). Nothing was imported',
       },
     )
   }

@@ -260,7 +260,7 @@ export function explainCapture(ctx: Context, error: unknown): unknown {
   if (!errnoOf(error)) return error
   if (isNoRoom(error)) {
     return new SavepointError('disk.full', `Cannot capture: ${fullWords(error)}`, {
-      hint: 'Free some space, or delete snapshots and run `savepoint gc`. No snapshot was made, and nothing was changed',
+      hint: 'Free some space (`savepoint gc` frees what was deleted more than 7 days ago). No snapshot was made, and nothing was changed',
       cause: error,
     })
   }

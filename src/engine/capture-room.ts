@@ -35,7 +35,7 @@ export function checkLimit(ctx: Context): void {
 export function checkMargin(ctx: Context): void {
   if (freeBytes(ctx.store.directory) < Math.min(MARGIN_BYTES, ctx.config.snapshots.min_free_bytes))
     throw new SavepointError('disk.full', 'Cannot capture: the disk is full', {
-      hint: 'Free some space, or delete snapshots and run `savepoint gc`',
+      hint: 'Free some space (`savepoint gc` frees what was deleted more than 7 days ago)',
     })
 }
 
@@ -47,7 +47,7 @@ export function checkFloor(ctx: Context): void {
     'disk.full',
     `Cannot capture: fewer than ${formatLimit(min_free_bytes)} would stay free on the disk of the store (snapshots.min_free_bytes)`,
     {
-      hint: 'Free some space, delete snapshots and run `savepoint gc`, or lower snapshots.min_free_bytes. Rolling back still works',
+      hint: 'Free some space (`savepoint gc` frees what was deleted more than 7 days ago), or lower snapshots.min_free_bytes. Rolling back still works',
     },
   )
 }

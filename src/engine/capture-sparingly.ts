@@ -71,7 +71,7 @@ async function storeAsFits(ctx: Context, look: Live, files: LiveFile[]): Promise
     if (!isNoRoom(error)) throw explainCapture(ctx, error)
     const needed = files.reduce((sum, { entry }) => sum + entry.size, SPARE_BYTES)
     throw new SavepointError('disk.full', `Cannot capture: ${fullWords(error)}; ${formatBytes(needed)} are enough`, {
-      hint: 'Free some space, or delete snapshots and run `savepoint gc`',
+      hint: 'Free some space (`savepoint gc` frees what was deleted more than 7 days ago)',
       cause: error,
     })
   })

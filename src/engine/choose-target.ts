@@ -8,6 +8,7 @@ import { identityOf, lookAtDir, sameIdentity, statDir } from '../targets/dir/dir
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { adoptTarget } from './adopt-target.ts'
 import type { Context } from './context.ts'
+import { refuseInKept } from './kept-around.ts'
 import type { OpenOptions } from './savepoint.ts'
 import {
   allTargets,
@@ -29,13 +30,16 @@ export function chooseTarget(
   notice: (text: string) => void,
 ): RegisteredTarget | undefined {
   const path = meantDirectory(home, cwd, options.target)
-  if (options.adopt !== undefined)
+  if (options.adopt !== undefined) {
+    refuseInKept(home, path)
     return adoptTarget(home, path, options.adopt, realPath(resolveRaw(cwd, options.adopt)), notice)
+  }
   const found = options.target === undefined ? findTarget(home, path, notice) : targetAt(home, path, notice)
   if (found) return options.force ? acceptReplaced(found) : found
+  if (options.wholeStore && options.target === undefined && existsSync(join(home, 'store'))) return undefined
+  refuseInKept(home, path)
   if (options.create) return createTarget(home, path, options.force ?? false, env)
   if (options.provisional) return proposeTarget(home, path, options.force ?? false, env)
-  if (options.wholeStore && options.target === undefined && existsSync(join(home, 'store'))) return undefined
   throw statDir(path)
     ? noTimeline(path)
     : missingTarget(path, 'use', 'Name another one with --target; this one has no timeline, either')

@@ -10,6 +10,7 @@ import { beyondLimits, type Foreseen, keepWithinLimits, type LeftToStore } from 
 import { liveRuns, undoCommand } from './live-runs.ts'
 import { checkLabel } from './names.ts'
 import { newOperation } from './new-operation.ts'
+import { refuseLost } from './open-timeline.ts'
 import { foreseeReading } from './read-native.ts'
 import { recoverPending } from './recover.ts'
 import type { PruneResult } from './results.ts'
@@ -36,6 +37,7 @@ export function compact(
 ): Promise<{ snapshot: Snapshot; operation: Operation }> {
   if (options.label !== undefined) checkLabel(options.label)
   return withTimelineLock(ctx, 'compact', async () => {
+    refuseLost(ctx.timelineDir, ctx.db, 'compact')
     await recoverPending(ctx)
     const snapshots = inOrderOfStates(ctx, resolveAll(ctx, refs))
     if (snapshots.length < 2) throw new SavepointError('usage', 'Cannot compact: name at least two snapshots')
@@ -81,8 +83,11 @@ export function compact(
 
 export function prune(ctx: Context, options: { keep?: number; dryRun?: boolean; run?: string }): Promise<PruneResult> {
   return withTimelineLock(ctx, 'prune', async () => {
-    if (!options.dryRun) refuseInsideRun(ctx, 'prune')
-    if (!options.dryRun) await recoverPending(ctx)
+    if (!options.dryRun) {
+      refuseInsideRun(ctx, 'prune')
+      refuseLost(ctx.timelineDir, ctx.db, 'prune')
+      await recoverPending(ctx)
+    }
     const run = options.run === undefined ? undefined : requireRun(ctx, options.run).id
     const foreseen = options.dryRun ? foreseeReading(ctx) : undefined
     const decisions = decide(ctx, { keep: options.keep, run }, foreseen?.lost)

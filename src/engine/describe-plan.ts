@@ -11,6 +11,7 @@ import { noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
 import { mixedIn } from './edits-meanwhile.ts'
 import { noneGone } from './gone-unprotected.ts'
+import { withCopies } from './kept-copies.ts'
 import { statLive } from './resolve-path.ts'
 import type { RestoreRequest } from './restore.ts'
 import type { LeftAlonePath, PlannedChange, RestoreResult } from './results.ts'
@@ -40,7 +41,8 @@ export function describeRestore(
   const trees = { wanted: before, now: live.tree }
   const inScope = (path: Raw): boolean => request.scope?.some(each => isWithin(path, each)) ?? true
   const mixed = mixedIn(ctx, plan.actions, trees, request.doer?.mixed.filter(inScope) ?? [])
-  const uncaptured = [...result.uncaptured, ...stayingUnknown(ctx, request, live, plan)]
+  const staying = [...result.uncaptured, ...stayingUnknown(ctx, request, live, plan)]
+  const uncaptured = request.snapshot ? withCopies(ctx, staying, request.snapshot) : staying
   return { ...result, gone, unprotected: changed, mixed, uncaptured }
 }
 

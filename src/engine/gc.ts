@@ -16,7 +16,7 @@ import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from
 import { sayWhatIsLeft, sayWhatOthersLeft, takeUpLeft } from './left-spools.ts'
 import { noteForgotten as noteNativeForgotten } from './native-going.ts'
 import { forgetOldTraces } from './old-traces.ts'
-import { refuseSalvaged } from './open-timeline.ts'
+import { refuseLosses } from './open-timeline.ts'
 import { notCompleted, recoverPending } from './recover.ts'
 import { mayHaveLeft, removeEverywhere } from './remove-everywhere.ts'
 import type { GcResult } from './results.ts'
@@ -35,14 +35,14 @@ export async function gc(ctx: Context): Promise<GcResult> {
   let going: RegisteredTarget[] = []
   let damaged: SavepointError[] = []
   const result = await withEverythingLocked(ctx, 'collect garbage', timelines => {
-    refuseSalvaged(timelines, 'collect garbage')
+    refuseLosses(timelines, 'collect garbage')
     const forgotten = timelines.map(timeline => ({
       timeline,
       snapshots: forgetOld(ctx, timeline),
       traces: forgetOldTraces(ctx, timeline),
     }))
     // What could not be written earlier, for want of room, or because we were killed.
-    for (const { db } of timelines) db.renewLog()
+    for (const { db } of timelines) db.plain.renew()
     going = timelines.filter(mayHaveLeft).map(({ target }) => target)
     failpoint('gc:forgotten')
     const { damaged: found, ...result } = collect(ctx, timelines, false)

@@ -2,20 +2,24 @@
  * Which of the states that filesystems keep has what was not captured: everything that was in the directory is in there. No
  * command of ours brings it back, but whoever misses it can copy it. Nothing is made for that, so no lock is needed.
  */
+import { lstatSync } from 'node:fs'
 import { isCutOff, stoppably } from '../backends/run-program.ts'
 import { errnoOf, isDamage, SavepointError } from '../errors/errors.ts'
 import type { UnknownReason } from '../model/entry.ts'
-import { isWithin, joinRaw, parentOf, type Raw, rawFromText } from '../model/raw-path.ts'
-import { type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
+import { isWithin, joinRaw, parentOf, type Raw, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
+import { type Skipped, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 import { statInKept } from './kept-paths.ts'
 import { type Kept, keptOf } from './native-ref.ts'
-import type { KeptCopy } from './results.ts'
+import { statLive } from './resolve-path.ts'
+import type { KeptCopy, UncapturedPath } from './results.ts'
 
 /** How many states are looked into: an old one is seldom what somebody misses, and `zfs` is asked about each. */
 const MAX_LOOKED_INTO = 20
+/** Of how many that stay as they are it is asked. */
+const MAX_STAYING = 100
 /** What btrfs has in a snapshot where a nested subvolume was: an empty directory. No other inode has this number. */
 const STUB_INO = 2n
 
@@ -54,6 +58,31 @@ export function keptCopies(ctx: Context, paths: readonly Raw[], untilMs = Infini
     }
   }
   return found
+}
+
+/** Of what stays as it is, although it may have been another one in the snapshot. */
+export function withCopies(ctx: Context, staying: readonly Skipped[], snapshot: Snapshot): UncapturedPath[] {
+  const listed = staying.slice(0, MAX_STAYING).map(({ path }) => path)
+  const found = keptCopies(ctx, listed, snapshot.createdAt)
+  return staying.map(each => {
+    const kept = found.get(each.path)
+    return kept && !isUnchanged(ctx, each.path, kept) ? { ...each, kept } : each
+  })
+}
+
+/** What a filesystem keeps has its inode and its times. */
+function isUnchanged(ctx: Context, path: Raw, { file }: KeptCopy): boolean {
+  const then = file === undefined ? undefined : orNone(() => lstatSync(rawToBytes(file), { bigint: true }))
+  const now = then && statLive(ctx, path)
+  return now !== undefined && now.ino === then!.ino && now.ctimeNs === then!.ctimeNs
+}
+
+/** For who cannot have it otherwise: where it is, '' when nothing has it. */
+export function keptCopyHint(ctx: Context, path: Raw, snapshot: Snapshot): string {
+  const kept = keptCopies(ctx, [path], snapshot.createdAt).get(path)
+  if (!kept) return ''
+  const place = kept.file === undefined ? `, in ${kept.where}` : `: ${showPath(kept.file)}`
+  return `${kept.snapshot}, which ${kept.backend} keeps, has it as it was then${place}. `
 }
 
 /** Those that a filesystem keeps, and by what was read of them may have it, although they did not capture it. */

@@ -7,6 +7,7 @@ import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import { lookAtLive } from './capture-live.ts'
 import type { Context } from './context.ts'
+import { keptCopyHint } from './kept-copies.ts'
 import { existsLive, typedPath } from './resolve-path.ts'
 
 /** A state that the store has lost has nothing any more; of one that could not be read yet, nothing is known. */
@@ -27,8 +28,7 @@ export function hasCaptured(ctx: Context, root: Id, path: Raw): boolean {
  */
 export async function requireKnown(ctx: Context, snapshot: Snapshot, paths: readonly Raw[], lent?: Id): Promise<void> {
   const tree = lent ?? rootTreeOf(ctx.store, snapshot.root)
-  for (const path of paths)
-    if (!(await isKnown(ctx, tree, path))) throw unknownPath(ctx, path, `${nameOf(snapshot)} does not have it`)
+  for (const path of paths) if (!(await isKnown(ctx, tree, path))) throw notIn(ctx, path, snapshot)
 }
 
 async function isKnown(ctx: Context, tree: Id, path: Raw): Promise<boolean> {
@@ -46,10 +46,15 @@ export async function isCapturable(ctx: Context, path: Raw): Promise<boolean> {
   return entry !== undefined && entry.kind !== 'unknown'
 }
 
-export function unknownPath(ctx: Context, path: Raw, state: string): SavepointError {
+function notIn(ctx: Context, path: Raw, snapshot: Snapshot): SavepointError {
+  return unknownPath(ctx, path, `${nameOf(snapshot)} does not have it`, keptCopyHint(ctx, path, snapshot))
+}
+
+/** `elsewhere`: where it is, if somebody else has it; ends in a space. */
+export function unknownPath(ctx: Context, path: Raw, state: string, elsewhere = ''): SavepointError {
   const typed = typedPath(ctx, path)
   return new SavepointError('path.unknown', `Cannot restore ${showPath(path)}: ${state}`, {
-    hint: `\`savepoint history ${typed}\` shows its versions, \`savepoint coverage ${typed}\` whether it is protected`,
+    hint: `${elsewhere}\`savepoint history ${typed}\` shows its versions, \`savepoint coverage ${typed}\` whether it is protected`,
   })
 }
 

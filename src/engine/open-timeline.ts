@@ -5,6 +5,7 @@ import { isDamage, SavepointError } from '../errors/errors.ts'
 import { plural } from '../model/format.ts'
 import { rawFromBytes, showPath } from '../model/raw-path.ts'
 import { quoteWord } from '../model/shell-quote.ts'
+import { logBeside } from '../timeline/logged-rows.ts'
 import { salvagedIn, salvageTimeline } from '../timeline/salvage-timeline.ts'
 import { TimelineDb } from '../timeline/timeline-db.ts'
 import type { RegisteredTarget } from './target-registry.ts'
@@ -68,8 +69,11 @@ const found = (lost: string, logged: number, aside: string): string =>
     ? `was ${lost}: ${plural('snapshot', logged)} and their tags were found in snapshots.log, and are in a new one; runs and operations are lost. What it does not tell of is looked for in the packs. Nothing is freed until you delete ${aside}`
     : `was ${lost}, and snapshots.log tells of no snapshot: its tags, runs and operations are lost, and a new timeline begins. What its snapshots held is looked for in the packs. Nothing is freed until you delete ${aside}`
 
-/** Snapshots that could not be read are still in the store. Nothing may be freed until somebody says that they may go. */
-export function refuseSalvaged(timelines: readonly { target: RegisteredTarget }[], purpose: string): void {
+type Timeline = { target: Pick<RegisteredTarget, 'directory' | 'path'>; db: TimelineDb }
+
+/** Snapshots that could not be read, or are not known here, are still in the store. Nothing may be freed until somebody says that they may go. */
+export function refuseLosses(timelines: readonly Timeline[], purpose: string): void {
+  for (const { target, db } of timelines) refuseLost(target.directory, db, purpose)
   const [found] = timelines.flatMap(({ target }) => salvagedIn(target.directory).map(aside => ({ aside, target })))
   if (!found) return
   const { aside, target } = found
@@ -81,4 +85,48 @@ export function refuseSalvaged(timelines: readonly { target: RegisteredTarget }[
       hint: `Nothing was deleted. If what \`savepoint log -t ${of}\` shows is all that is needed, delete ${aside}; else bring timeline.sqlite back from a backup`,
     },
   )
+}
+
+/** The same of one timeline that is older than its log. */
+export function refuseLost(directory: string, db: TimelineDb, purpose: string): void {
+  const lost = db.lost.ids()
+  if (lost.length === 0) return
+  throw new SavepointError(
+    'store.damaged',
+    `Cannot ${purpose}: ${fileIn(directory)} is older than snapshots.log beside it, and lacks ${plural('snapshot', lost.length)}`,
+    {
+      hint: `Nothing was deleted. \`savepoint verify --repair\` brings back what it lacks; if they are not needed, delete ${logBeside(fileIn(directory))}`,
+    },
+  )
+}
+
+const WHY_OLDER = 'its -wal file was lost, or an older copy was put in its place'
+
+/** For whoever opens it. */
+export const lossNoticed = (directory: string, db: TimelineDb): string | undefined =>
+  db.lost.hasSome()
+    ? `${fileIn(directory)} lacks snapshots that snapshots.log beside it tells of: ${WHY_OLDER}. \`savepoint verify --repair\` brings back what it lacks`
+    : undefined
+
+/** For `verify`. */
+export function lossProblem({
+  target: { directory },
+  db,
+}: Timeline): { what: string; snapshots: string[] } | undefined {
+  const snapshots = db.lost.ids()
+  const lacks = `${fileIn(directory)} lacks ${plural('snapshot', snapshots.length)} that snapshots.log beside it tells of: ${WHY_OLDER}`
+  return snapshots.length === 0
+    ? undefined
+    : { what: `${lacks}. \`savepoint verify --repair\` brings back what it lacks`, snapshots }
+}
+
+/** Their rows from the log; says what was done. Called under the timeline's lock; afterwards the log is to be written anew. */
+export function bringBackLost({ target: { directory }, db }: Timeline): string[] {
+  const found = db.lost.bringBack()
+  if (found === 0) return []
+  // As of a lost one: the last lines of the log may never have reached the disk.
+  db.setMeta(ROOTS_UNKNOWN, '1')
+  return [
+    `${plural('snapshot', found)} that ${fileIn(directory)} lacked brought back from snapshots.log, with their tags; runs and operations of that time are lost`,
+  ]
 }

@@ -32,7 +32,7 @@ import { followPlaces } from './moved-places.ts'
 import { keptBeside } from './native-going.ts'
 import { nativeUsage } from './native-ref.ts'
 import { rollbackNatively } from './native-rollback.ts'
-import { openTimeline, openTimelineRepaired } from './open-timeline.ts'
+import { lossNoticed, openTimeline, openTimelineRepaired } from './open-timeline.ts'
 import { reachableOperations } from './operations.ts'
 import { leaveEndedRun } from './outer-run.ts'
 import { placeInTarget } from './place-in-target.ts'
@@ -71,6 +71,8 @@ export async function open(options: OpenOptions = {}): Promise<Savepoint> {
     refuseInsideRun({ env: { [RUN_VARIABLE]: anyRunAbove(), ...(options.env ?? process.env) } }, 'repair')
   const ctx = await openContext(options)
   try {
+    const loss = options.repair ? undefined : lossNoticed(ctx.timelineDir, ctx.db)
+    if (loss !== undefined) ctx.warn(loss)
     leaveEndedRun(ctx)
     const above = ownRun(ctx) === undefined ? (ctx.timelineId === '' ? anyRunAbove() : runAbove(ctx)) : undefined
     if (above !== undefined) ctx.env = { ...ctx.env, [RUN_VARIABLE]: above }

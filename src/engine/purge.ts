@@ -27,7 +27,7 @@ import { isInKept } from './kept-paths.ts'
 import { leftByPurge, notRemoved } from './left-by-purge.ts'
 import { keptBeside, leaveNativeToStore, removeAllGoing } from './native-going.ts'
 import { newOperation } from './new-operation.ts'
-import { refuseSalvaged } from './open-timeline.ts'
+import { refuseLosses } from './open-timeline.ts'
 import { operationRoots, operationsWithStates } from './operations.ts'
 import { keptElsewhere, sameElsewhere } from './purge-elsewhere.ts'
 import { purgeTraceFiles, purgeTraceRows } from './purge-traces.ts'
@@ -55,7 +55,7 @@ export async function purge(
   // Once the store has forgotten a content, nobody finds it again in what others have not read.
   await readOthers(ctx, open)
   return withEverythingLocked(ctx, 'purge', timelines => {
-    refuseSalvaged(timelines, 'purge')
+    refuseLosses(timelines, 'purge')
     const kept = keptBeside(ctx.db)
     const isLive = ({ deletedAt }: Snapshot) => deletedAt === undefined
     requireHeldByStore(ctx, 'purge', kept.filter(isLive))
@@ -92,14 +92,14 @@ export async function completePurge(ctx: Context): Promise<void> {
   if (!isPurgePending(ctx)) return
   requireWritable(ctx)
   await withEverythingLocked(ctx, 'complete a purge', timelines => {
-    refuseSalvaged(timelines, 'complete a purge')
+    refuseLosses(timelines, 'complete a purge')
     const path = ctx.db.meta(PENDING)
     if (!path) return
     removeAllGoing(ctx)
     purgeTraceFiles(ctx, hidingOf(ctx, rawFromShown(path)))
     purgeKept(ctx, rawFromShown(path))
     collect(ctx, timelines, true)
-    ctx.db.renewLog()
+    ctx.db.plain.renew()
     // Its end may have been killed before the log was emptied.
     ctx.db.purging(() => ctx.db.setMeta(PENDING, ''))
     ctx.notice(`completed a purge that was interrupted: ${path}`)

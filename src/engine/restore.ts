@@ -14,7 +14,7 @@ import { withDir } from '../targets/dir/dir-target.ts'
 import type { ApplyOptions, ApplyResult } from '../targets/dir/restore-apply.ts'
 import { RestoreFailed } from '../targets/dir/restore-failed.ts'
 import { planRestore, type RestorePlan } from '../targets/dir/restore-plan.ts'
-import { cannotSave, nameWhatStays } from './cannot-save.ts'
+import { cannotSave, nameWhatStays, whatSnapshotsHold } from './cannot-save.ts'
 import { type Live, lookAtLive, orAfresh } from './capture-live.ts'
 import { captureAfter, captureBefore, sayWhatHadNoRoom, sayWhatMayNotFit } from './capture-sparingly.ts'
 import { foreseeHidden, nameSelfHidden } from './coming-to-light.ts'
@@ -165,6 +165,7 @@ export const applyFor = (
     root,
     live: live.tree,
     wanted: rootTreeOf(ctx.store, request.wanted),
+    whatHolds: () => whatSnapshotsHold(ctx, request),
     onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
   })
 

@@ -6,7 +6,7 @@ import type { LeftAlone } from '../targets/dir/hidden.ts'
 import type { LeftToStore } from './kept-limit.ts'
 import type { LeftByPurge } from './left-by-purge.ts'
 import type { PurgedTraces, TraceSummary } from './trace-results.ts'
-import type { Gone, KeptCopy, Unprotected } from './unprotected-results.ts'
+import type { Gone, KeptCopy, UncapturedPath, Unprotected } from './unprotected-results.ts'
 
 export type * from './archive-results.ts'
 export type * from './run-results.ts'
@@ -54,7 +54,7 @@ export interface RestoreResult {
   /** Of a run that is taken back: what changed after it last opened it, and so may also hold somebody else's edit, or did when it was removed. */
   mixed: Raw[]
   /** Paths that stay because the snapshot did not capture them for another reason; written elsewhere (`to`): what is missing there. */
-  uncaptured: { path: Raw; reason: UnknownReason }[]
+  uncaptured: UncapturedPath[]
   /** The state before, for `undo`; undefined for a dry run or when nothing had to change. */
   safety: Snapshot | undefined
   /** Edits that came in while the restore ran are kept here. */

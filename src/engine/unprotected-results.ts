@@ -63,6 +63,12 @@ export interface KeptCopy {
   file: Raw | undefined
 }
 
+/** What stays as it is, as it was not captured. */
+export interface UncapturedPath extends Skipped {
+  /** As it was in the wanted state, or before, where it is not so now. */
+  kept?: KeptCopy | undefined
+}
+
 /** Paths that were not captured and that a run changed or moved: how many, and the first hundred. */
 export interface Unprotected {
   count: number

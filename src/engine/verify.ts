@@ -20,6 +20,7 @@ import { type OpenTimeline, withEverythingLocked } from './all-timelines.ts'
 import { CHECKING, type Context, refuseInsideRun, requireWritable } from './context.ts'
 import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
+import { bringBackLost, lossProblem } from './open-timeline.ts'
 import { leaveBeyond } from './read-native.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
 import { keptWayBack, storeLostFromFilesystem } from './verify-kept.ts'
@@ -63,6 +64,11 @@ async function look(ctx: Context, options: { repair?: boolean }): Promise<Verify
         hasDamagedTimeline = true
         problems.push(timelineProblem(timeline, damage))
         continue
+      }
+      const loss = lossProblem(timeline)
+      if (loss) {
+        canBeMended = true
+        problems.push({ ...loss, paths: [] })
       }
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
@@ -178,9 +184,10 @@ function holds(ctx: Context, { id, kind, ...location }: Location & { id: Id }): 
 
 function repair(ctx: Context, timelines: OpenTimeline[], scan: PackScan): string[] {
   const done = rebuildIndex(ctx.store, scan)
-  for (const { target, db } of timelines) {
-    removeStatCache(target.directory)
-    db.renewLog()
+  for (const timeline of timelines) {
+    removeStatCache(timeline.target.directory)
+    done.push(...bringBackLost(timeline))
+    timeline.db.plain.renew()
   }
   ctx.store.refresh()
   return done

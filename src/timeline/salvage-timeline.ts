@@ -16,19 +16,16 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync as Database, SQLOutputValue } from 'node:sqlite'
-import { ID_BYTES } from '../model/id.ts'
 import { openDatabase } from '../store/database.ts'
 import { makePrivate, syncDirectory } from '../store/durable.ts'
 import { DatabaseSync } from '../store/sqlite.ts'
-import { logBeside, readSnapshotLog } from './snapshot-log.ts'
-import { toOperation, toRun, toSnapshot } from './timeline-rows.ts'
+import { isSoundSnapshot, type Logged, logBeside, type Row, readSnapshotLog } from './logged-rows.ts'
+import { toOperation, toRun } from './timeline-rows.ts'
 import { timelineSchema } from './timeline-schema.ts'
 
 const PAGE_BYTES = 4096
 /** Where the first page of a SQLite file says how many there are. */
 const PAGE_COUNT_AT = 28
-
-type Row = Record<string, SQLOutputValue>
 
 interface Table {
   name: string
@@ -37,11 +34,7 @@ interface Table {
   isSound(row: Row): boolean
 }
 
-const snapshotsTable: Table = {
-  name: 'snapshots',
-  key: 'seq',
-  isSound: row => (row.root as Uint8Array).length === ID_BYTES && toSnapshot(row).id.startsWith('snap_'),
-}
+const snapshotsTable: Table = { name: 'snapshots', key: 'seq', isSound: isSoundSnapshot }
 
 const tables: Table[] = [
   { name: 'meta', key: 'key', isSound: row => typeof row.value === 'string' },
@@ -70,7 +63,7 @@ export function salvageTimeline(file: string): Salvaged {
     const { database } = openDatabase(made, timelineSchema, '')
     const read = source ? fill(database, source) : 0
     source?.close()
-    const logged = fillFromLog(database, logBeside(file))
+    const logged = fillFromLog(database, readSnapshotLog(logBeside(file)), 'database').length
     findHead(database)
     // The last to close it takes its log in.
     database.close()
@@ -155,20 +148,19 @@ function fill(into: Database, from: Database): number {
   return snapshots
 }
 
-/** What the database does not know, or not any more; returns how many snapshots. */
-function fillFromLog(into: Database, log: string): number {
-  const { snapshots, tags, head } = readSnapshotLog(log)
+/** What the database does not know of this, or not any more; returns the rows. `newer`: whose tags and HEAD count, if both have them. */
+export function fillFromLog(into: Database, { snapshots, tags, head }: Logged, newer: 'database' | 'log'): Row[] {
   const known = into.prepare('SELECT 1 FROM snapshots WHERE id = ?')
-  let found = 0
-  for (const row of snapshots) {
-    if (known.get(row.id!)) continue
+  const found = snapshots.filter(row => {
+    if (known.get(row.id!)) return false
     const { seq, ...rest } = row
-    if (insert(into, snapshotsTable, row) || insert(into, snapshotsTable, rest)) found++
-  }
-  if (found === 0) return 0
-  const tag = into.prepare('INSERT OR IGNORE INTO tags VALUES (?, ?, 0)')
+    return insert(into, snapshotsTable, row) || insert(into, snapshotsTable, rest)
+  })
+  if (found.length === 0) return []
+  const or = newer === 'log' ? 'REPLACE' : 'IGNORE'
+  const tag = into.prepare(`INSERT OR ${or} INTO tags VALUES (?, ?, 0)`)
   for (const [name, on] of tags) if (known.get(on)) tag.run(name, on)
-  if (head !== undefined && known.get(head)) into.prepare("INSERT OR IGNORE INTO meta VALUES ('head', ?)").run(head)
+  if (head !== undefined && known.get(head)) into.prepare(`INSERT OR ${or} INTO meta VALUES ('head', ?)`).run(head)
   return found
 }
 

@@ -1,29 +1,18 @@
 /**
  * `snapshots.log` beside timeline.sqlite: which snapshots there are, in plain lines, so that the history can be found again
- * when the database is lost. Only read for that (salvage-timeline.ts). Lines are appended after each commit, without
- * waiting for the disk; what is to be forgotten for good is gone with the next whole writing. It must never stop a snapshot:
- * where it cannot be written, it is left behind, and the next writing makes it whole again.
+ * when the database is lost (salvage-timeline.ts), or turns out to be older than they are (lost-rows.ts). Lines are appended
+ * after each commit, without waiting for the disk; what is to be forgotten for good is gone with the next whole writing. It
+ * must never stop a snapshot: where it cannot be written, it is left behind, and the next writing makes it whole again.
  */
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite'
+import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import { errnoOf } from '../errors/errors.ts'
 import { writeByRename, writeDurably } from '../store/durable.ts'
-
-const NAME = 'snapshots.log'
+import { type Line, neverKnown, readSnapshotLog, toLine } from './logged-rows.ts'
 
 /** Not `command` and `run`: arguments may be secrets, and runs are not in here. Not `skipped`: it is long. */
 const columns =
   'seq, id, parent, type, label, created_at, hex(root) AS root, backend, native_ref, size_delta, added, modified, deleted, files, bytes, skipped_count, unsettled, deleted_at, turn'
-
-type Row = Record<string, SQLOutputValue>
-type Line =
-  | { snapshot: Row }
-  | { deleted: string; at: number | null }
-  | { tag: string; on: string | null }
-  | { head: string }
-
-export const logBeside = (database: string): string => join(dirname(database), NAME)
 
 export class SnapshotLog {
   private readonly file: string
@@ -74,6 +63,12 @@ export class SnapshotLog {
     this.lines = []
   }
 
+  /** Writes everything anew, from what is known now. */
+  renew(): void {
+    this.stale()
+    this.write()
+  }
+
   /** After the commit. */
   write(): void {
     if (this.lines.length === 0 && !this.isStale) return
@@ -110,56 +105,20 @@ export class SnapshotLog {
     return row && String(row.value)
   }
 
+  /** With what the database never knew: to nobody else is that known any more. */
   private all(): string {
     const snapshots = this.database.prepare(`SELECT ${columns} FROM snapshots ORDER BY seq`).all()
     const tags = this.database.prepare('SELECT name, snapshot FROM tags').all() as { name: string; snapshot: string }[]
-    const head = this.headRow()
+    const told = readSnapshotLog(this.file)
+    const lost = new Map(neverKnown(this.database, told.snapshots).map(row => [row.id, row]))
+    const head = told.head !== undefined && lost.has(told.head) ? told.head : this.headRow()
     const lines: Line[] = [
       ...snapshots.map(snapshot => ({ snapshot })),
+      ...[...lost.values()].map(toLine),
       ...tags.map(({ name, snapshot }) => ({ tag: name, on: snapshot })),
+      ...[...told.tags].filter(([, on]) => lost.has(on)).map(([tag, on]) => ({ tag, on })),
       ...(head === undefined ? [] : [{ head }]),
     ]
     return lines.map(line => `${JSON.stringify(line)}\n`).join('')
   }
-}
-
-export interface Logged {
-  snapshots: Row[]
-  tags: Map<string, string>
-  head: string | undefined
-}
-
-/** What the log says; what cannot be read of it is passed over. */
-export function readSnapshotLog(file: string): Logged {
-  const snapshots = new Map<string, Row>()
-  const tags = new Map<string, string>()
-  let head: string | undefined
-  for (const line of linesOf(file)) {
-    if ('snapshot' in line) {
-      const { id, root, ...rest } = line.snapshot
-      snapshots.set(String(id), { ...rest, id: id!, root: Buffer.from(String(root), 'hex') })
-      head = String(id)
-    } else if ('deleted' in line && snapshots.has(line.deleted)) snapshots.get(line.deleted)!.deleted_at = line.at
-    else if ('tag' in line && line.on === null) tags.delete(line.tag)
-    else if ('tag' in line) tags.set(line.tag, line.on!)
-    else if ('head' in line) head = line.head
-  }
-  return { snapshots: [...snapshots.values()], tags, head }
-}
-
-function linesOf(file: string): Line[] {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch {
-    return []
-  }
-  return text.split('\n').flatMap(line => {
-    try {
-      const value: unknown = JSON.parse(line)
-      return typeof value === 'object' && value !== null ? [value as Line] : []
-    } catch {
-      return []
-    }
-  })
 }

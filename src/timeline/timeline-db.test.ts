@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { UNREAD_ROOT } from '../model/snapshot.ts'
-import { readSnapshotLog } from './snapshot-log.ts'
+import { readSnapshotLog } from './logged-rows.ts'
 import { TimelineDb } from './timeline-db.ts'
 
 let directory: string

@@ -14,8 +14,10 @@ import { DataVersion } from './data-version.ts'
 import { EventRows } from './event-rows.ts'
 import { damageHint, explainOpen } from './explain-open.ts'
 import { LogRows } from './log-rows.ts'
+import { logBeside } from './logged-rows.ts'
+import { LostRows } from './lost-rows.ts'
 import { NativeRows } from './native-rows.ts'
-import { logBeside, SnapshotLog } from './snapshot-log.ts'
+import { SnapshotLog } from './snapshot-log.ts'
 import * as rows from './timeline-rows.ts'
 import { bringUpToDate, checkVersion, timelineSchema } from './timeline-schema.ts'
 import { TraceRows } from './trace-rows.ts'
@@ -26,7 +28,9 @@ const SET_TAG = 'INSERT INTO tags VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE 
 export class TimelineDb {
   private readonly database: DatabaseSync
   /** The same snapshots in plain lines. */
-  private readonly plain: SnapshotLog
+  readonly plain: SnapshotLog
+  /** Of those lines, what is not known here. */
+  readonly lost: LostRows
   /** What runs executed. */
   readonly trace: TraceRows
   /** What was changed, by runs and others. */
@@ -50,6 +54,7 @@ export class TimelineDb {
       this.trace = new TraceRows(database)
       this.events = new EventRows(database)
       this.log = new LogRows(database)
+      this.lost = new LostRows(database, logBeside(file), this.log, isInPlace)
       this.native = new NativeRows(database, note => this.logged(() => note(this.plain)))
       this.version = new DataVersion(database)
       if (!unwritable) bringUpToDate(database)
@@ -74,12 +79,6 @@ export class TimelineDb {
   /** Only reads: all of one moment, whatever others write meanwhile. */
   atOneMoment<T>(read: () => T): T {
     return inTransaction(this.database, read, 'DEFERRED')
-  }
-
-  /** Writes what would find the snapshots again anew, from what is known now. */
-  renewLog(): void {
-    this.plain.stale()
-    this.plain.write()
   }
 
   /** What is wrong with the file; undefined when it is sound. */

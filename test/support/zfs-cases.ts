@@ -29,7 +29,9 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
         await expect((await space.open({ leaveUnread: true })).snapshot({ label: 'two' })).rejects.toMatchObject({
           code: 'disk.full',
           message: expect.stringMatching(/^Cannot take a ZFS snapshot: .*out of space/),
-          hint: expect.stringMatching(/savepoint delete.*--backend cas/),
+          hint: expect.stringMatching(
+            /savepoint gc` removes snapshots that were deleted more than 7 days ago.*--backend cas/,
+          ),
         })
         // Named, it is refused with the same reason; what its filesystem keeps cannot be read now, and nothing is lost.
         await expect((await space.open({ backend: 'zfs', leaveUnread: true })).snapshot({})).rejects.toMatchObject({

@@ -6,6 +6,7 @@ import { isGitInternal, nearAny, parentOf, type Raw } from '../../model/raw-path
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
+import { keptCopyText } from './kept-copy.ts'
 import { reasonWords } from './reason-words.ts'
 import { isPartial, missingText, nameOf } from './snapshot.ts'
 import { wordOf } from './typed-path.ts'
@@ -222,7 +223,10 @@ function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string
     .slice(0, listedPaths)
     .map(({ path, reason }) => `${style.path(path)} (${reasonWords(reason)})`)
   const more = uncaptured.length > listedPaths ? ` and ${formatCount(uncaptured.length - listedPaths)} more` : ''
-  return `Stay, because they were not captured: ${shown.join(', ')}${more}`
+  const copies = uncaptured.flatMap(({ path, kept }) => (kept ? [keptCopyText(path, kept, false, style)] : []))
+  return [`Stay, because they were not captured: ${shown.join(', ')}${more}`, ...copies.slice(0, listedPaths)].join(
+    '\n',
+  )
 }
 
 function pathList(paths: readonly Raw[], style: Style, count = paths.length): string {

@@ -11,7 +11,7 @@ import type { PlanAction } from './restore-plan.ts'
 import { deletionsOf, hasRoom, neededBytes, noRoom, preflight } from './restore-preflight.ts'
 
 export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult> {
-  const { store, root, plan } = options
+  const { store, root, plan, whatHolds } = options
   const needed = neededBytes(store, root, plan.actions)
   let failure: unknown
   if (hasRoom(root, needed)) {
@@ -32,7 +32,7 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
     })
   // Nothing is deleted for a state that the store cannot give back.
   try {
-    preflight(store, root, plan.actions, freed)
+    preflight(store, root, plan.actions, { freed, whatHolds })
   } catch (error) {
     throw explainFailure(error, true)
   }
@@ -40,7 +40,7 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
   const part = (actions: PlanAction[]) => applyPlan({ ...options, plan: { ...plan, actions } })
   const first = await part(plan.actions.filter(isDeletion)).catch(error => {
     // Not even for the directory that they are moved into.
-    throw isReversedForRoom(error) ? explainFailure(noRoom(root, needed, deletions), true) : error
+    throw isReversedForRoom(error) ? explainFailure(noRoom(root, needed, deletions, whatHolds), true) : error
   })
   const second = await part(plan.actions.filter(action => !isDeletion(action))).catch(error => {
     throw explainFailure(error, false)

@@ -85,10 +85,10 @@ export class StepwiseRestore {
 
   /** Changes nothing. */
   async stage(): Promise<void> {
-    const { store, plan, stage } = this.options
+    const { store, plan, stage, whatHolds } = this.options
     if (plan.actions.length === 0) return
     try {
-      const needs = preflight(store, this.root, plan.actions)
+      const needs = preflight(store, this.root, plan.actions, { whatHolds })
       makeStage(this.root, stage, this.safe)
       failpoint('restore:stage')
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, left: this.left })

@@ -18,6 +18,9 @@ const LISTED_DELETIONS = 3
 /** For directories, and, where the store is on the same disk, for the record of it. A restore that runs out is reversed. */
 const SPARE_BYTES = 256 * 1024
 
+/** What else takes room on a filesystem that keeps snapshots, and what helps: a sentence, without its end. */
+export type WhatHolds = () => string
+
 export interface Needs {
   files: number
   bytes: number
@@ -27,7 +30,12 @@ export interface Needs {
  * Throws `store.damaged` with the paths that cannot be produced, or `disk.full`, unless `freed` bytes more are enough.
  * Reads and checks every needed block.
  */
-export function preflight(store: Store, root: number, actions: readonly PlanAction[], freed = 0): Needs {
+export function preflight(
+  store: Store,
+  root: number,
+  actions: readonly PlanAction[],
+  { freed = 0, whatHolds }: { freed?: number; whatHolds?: WhatHolds | undefined } = {},
+): Needs {
   const needs: Needs = { files: 0, bytes: 0 }
   const damaged: { path: Raw; error: Error }[] = []
   const lost = new Set<Id>()
@@ -50,7 +58,7 @@ export function preflight(store: Store, root: number, actions: readonly PlanActi
   if (damaged.length > 0) throw cannotProduce(damaged)
   // What only takes away must not fail for want of room.
   const makes = actions.some(({ action }) => action === 'create' || action === 'replace')
-  if (makes && !hasRoom(root, room - freed)) throw noRoom(root, room, deletionsOf(store, root, actions))
+  if (makes && !hasRoom(root, room - freed)) throw noRoom(root, room, deletionsOf(store, root, actions), whatHolds)
   return needs
 }
 
@@ -101,8 +109,6 @@ export function deletionsOf(store: Store, root: number, actions: readonly PlanAc
 /** ZFS, and what may be it: they do not tell. */
 const MAY_SHARE_UNSEEN = new Set([0x2fc12fc1, 0x65735546])
 const BTRFS = 0x9123683e
-const KEPT_THERE =
-  '. Snapshots that the filesystem keeps hold the space of what has changed since: with `snapshots.retention.native_max: 1`, `savepoint prune` leaves older ones to the store'
 
 function hasOwnBlocks(root: number, path: Raw): boolean {
   if (MAY_SHARE_UNSEEN.has(addon.statfs(root).type)) return false
@@ -122,14 +128,14 @@ function hasOwnBlocks(root: number, path: Raw): boolean {
   }
 }
 
-export function noRoom(root: number, bytes: number, deletions: Deletion[]): SavepointError {
+export function noRoom(root: number, bytes: number, deletions: Deletion[], whatHolds?: WhatHolds): SavepointError {
   const { free, type } = addon.statfs(root)
   const largest = deletions
     .slice(0, LISTED_DELETIONS)
     .filter(deletion => deletion.bytes > 0)
     .map(deletion => `${showPath(deletion.path)} (${formatBytes(deletion.bytes)})`)
   const goes = largest.length === 0 ? '' : `. It would delete ${largest.join(', ')} anyway`
-  const held = type === BTRFS || MAY_SHARE_UNSEEN.has(type) ? KEPT_THERE : ''
+  const held = whatHolds && (type === BTRFS || MAY_SHARE_UNSEEN.has(type)) ? `. ${whatHolds()}` : ''
   return new SavepointError('disk.full', `Cannot restore ${whyNoRoom(bytes, free)}`, {
     hint: `Free some space and try again; nothing was changed${goes}${held}`,
   })

@@ -8,7 +8,7 @@ import { withAllBelow } from '../../store/tree-lookup.ts'
 import { applyMetadata, ContentWriter } from './content-writer.ts'
 import type { LeftAlone } from './hidden.ts'
 import type { RestorePlan } from './restore-plan.ts'
-import type { Needs } from './restore-preflight.ts'
+import type { Needs, WhatHolds } from './restore-preflight.ts'
 
 /** Regular files that were just written, by inode: their content is known. */
 export type WrittenFiles = Map<bigint, { entry: Entry; ctimeNs: bigint }>
@@ -21,6 +21,7 @@ export interface StageOptions {
   stage: Raw
   onProgress: (done: { files: number; bytes: number; totalFiles: number; totalBytes: number }) => void
   needs: Needs
+  whatHolds?: WhatHolds
   /** Paths that become hard links later: not written. */
   links: ReadonlyMap<Raw, Raw>
   /** Filled: what was written, and paths whose owner, mode or xattrs could not be set. */
