@@ -46,6 +46,12 @@ describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
     process.kill(Number(space.read('pid')))
   })
 
+  it('how many files may be open, which Node raises', () => {
+    expect(shell(`ulimit -Sn 200; ${prefix} sh -c 'ulimit -Sn; ulimit -Hn'`).stdout).toBe(
+      shell('echo 200; ulimit -Hn').stdout,
+    )
+  })
+
   it('the variable that names them is not handed down', () => {
     expect(shell(`trap '' HUP; ${prefix} env`).stdout).not.toMatch(/SAVEPOINT_(INHERITED|PROBED)/)
   })

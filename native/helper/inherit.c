@@ -5,11 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,8 +77,13 @@ int inherit(char **command) {
     struct sigaction action;
     if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) length = put_number(text, length, number);
   }
+  size_t signals = length;
+  text[length++] = ' ';
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max && limit.rlim_cur <= INT_MAX)
+    length = put_number(text, length, (int)limit.rlim_cur);
   text[length] = 0;
-  if (before > 1 || length > before) setenv("SAVEPOINT_INHERITED", text, 1);
+  if (before > 1 || signals > before || length > signals + 1) setenv("SAVEPOINT_INHERITED", text, 1);
   else unsetenv("SAVEPOINT_INHERITED");
   probe();
   execv(command[0], command);
@@ -91,6 +98,13 @@ void ignore_signals(const char *list) {
     if (end == at) return;
     at = end;
   }
+}
+
+void limit_files(unsigned count) {
+  struct rlimit limit;
+  if (count == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0 || count > limit.rlim_max) return;
+  limit.rlim_cur = count;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void note_inherited(int kept) {

@@ -12,6 +12,7 @@ struct launch {
   bool io_uring; /* works inside, although it cannot be seen */
   bool looks;    /* the filter tells of calls that only look, too */
   const char *ignored; /* signals that the command ignores: see inherit.h */
+  unsigned file_limit;
   sigset_t signals; /* the mask that the command gets */
 };
 

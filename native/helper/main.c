@@ -3,7 +3,7 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--protect DIRECTORY] [--spool DIRECTORY [--hold-changes]] [--ignore SIGNAL,…] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
+ *                    [--protect DIRECTORY] [--spool DIRECTORY [--hold-changes]] [--ignore SIGNAL,…] [--file-limit N] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
  *   savepoint-helper --events FD --driver seccomp --spool DIRECTORY --record all|changes [--record-ignore PATH]… -- COMMAND…      see record.h
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
@@ -38,6 +38,7 @@ struct options {
   struct supervision supervision;
   struct driver_options driver;
   const char *exits, *ignored;
+  unsigned file_limit;
   bool io_uring, probe;
   char **command;
 };
@@ -82,6 +83,7 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
     else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
     else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];
+    else if (strcmp(argument, "--file-limit") == 0 && i + 1 < count) options->file_limit = (unsigned)atoi(arguments[++i]);
     else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
     else return false;
   }
@@ -122,7 +124,7 @@ int main(int count, char **arguments) {
   char parent[16];
   snprintf(parent, sizeof parent, "%d", (int)getppid());
   odd_values_take(parent);
-  struct launch start = {.command = options.command, .ignored = options.ignored, .filters = options.supervision.driver->filters, .io_uring = options.io_uring, .looks = record_is_looking()};
+  struct launch start = {.command = options.command, .ignored = options.ignored, .file_limit = options.file_limit, .filters = options.supervision.driver->filters, .io_uring = options.io_uring, .looks = record_is_looking()};
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &start.signals);

@@ -1,6 +1,6 @@
 /**
- * What our caller gave us for the command of a run and Node does not pass on: open descriptors from 3 on, and signals that
- * are ignored (nohup). The launcher names them (native/helper/inherit.h); a plain `node dist/cli.cjs` knows of none.
+ * What our caller gave us for the command of a run and Node does not pass on: open descriptors from 3 on, signals that are
+ * ignored (nohup), and how many files may be open. The launcher names them (native/helper/inherit.h); a plain `node dist/cli.cjs` knows of none.
  */
 import { constants } from 'node:os'
 import type { Inherited } from '../index.ts'
@@ -10,12 +10,17 @@ const PROBED = 'SAVEPOINT_PROBED'
 const numbers = (text = ''): number[] => text.split(',').filter(Boolean).map(Number)
 
 function take(): Inherited {
-  const [descriptors, ignoredSignals] = (process.env[VARIABLE] ?? '').split(' ')
+  const [descriptors, ignoredSignals, fileLimit] = (process.env[VARIABLE] ?? '').split(' ')
   const probed = process.env[PROBED]
   // They are about this process alone.
   delete process.env[VARIABLE]
   delete process.env[PROBED]
-  return { descriptors: numbers(descriptors), ignoredSignals: numbers(ignoredSignals), probed }
+  return {
+    descriptors: numbers(descriptors),
+    ignoredSignals: numbers(ignoredSignals),
+    fileLimit: numbers(fileLimit)[0],
+    probed,
+  }
 }
 
 export const inherited: Inherited = take()

@@ -125,7 +125,7 @@ const nothing: Inherited = { descriptors: [], ignoredSignals: [] }
 type StartOptions = Pick<TracedOptions, 'command' | 'cwd' | 'env' | 'inherited'>
 
 function spawnCommand({ command, cwd, env, inherited }: StartOptions): ChildProcess {
-  const [program, ...args] = isNowhere(command[0]!, env) ? command : ignoring(inherited.ignoredSignals, command)
+  const [program, ...args] = isNowhere(command[0]!, env) ? command : asInherited(inherited, command)
   return spawn(program!, args, { stdio: inheritedStdio(inherited), cwd, env })
 }
 
@@ -147,9 +147,12 @@ function startUntraced(options: StartOptions) {
   }
 }
 
-/** spawn sets all signals back: a shell, which becomes the command, ignores them again. */
-const ignoring = (signals: number[], command: string[]): string[] =>
-  signals.length === 0 ? command : ['/bin/sh', '-c', `trap '' ${signals.join(' ')}; exec "$@"`, 'sh', ...command]
+/** spawn sets all signals back, and Node a limit: a shell, which becomes the command, has them as they were. */
+function asInherited({ ignoredSignals, fileLimit }: Inherited, command: string[]): string[] {
+  const ignore = ignoredSignals.length === 0 ? [] : [`trap '' ${ignoredSignals.join(' ')}`]
+  const set = [...ignore, ...(fileLimit === undefined ? [] : [`ulimit -Sn ${fileLimit}`])]
+  return set.length === 0 ? command : ['/bin/sh', '-c', [...set, 'exec "$@"'].join('; '), 'sh', ...command]
+}
 
 /**
  * spawn takes text only, and would change every byte that is not UTF-8: such a command is spelled in octal for a shell,

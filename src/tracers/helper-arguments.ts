@@ -16,6 +16,7 @@ export function helperArguments(options: TracedOptions, eventsFd: number): strin
     ...(options.allowIoUring ? ['--allow-io-uring'] : []),
     ...['--protect', options.protect],
     ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
+    ...(inherited.fileLimit === undefined ? [] : ['--file-limit', String(inherited.fileLimit)]),
     ...(options.spool === undefined ? [] : ['--spool', options.spool]),
     ...(options.holdsChanges ? ['--hold-changes'] : []),
     ...(hold ? ['--hold', hold.names.join(','), '--hold-ms', String(hold.maxMs)] : []),

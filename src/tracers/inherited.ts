@@ -6,6 +6,8 @@ export interface Inherited {
   probed?: string | undefined
   descriptors: number[]
   ignoredSignals: number[]
+  /** How many files may be open (`ulimit -n`), where Node has raised that. */
+  fileLimit?: number | undefined
 }
 
 /** For spawn: each descriptor under its own number. */
