@@ -338,7 +338,9 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
       expect(trace).toMatchObject({ survivors: true, running: [{ pid: expect.any(Number), name: 'sh' }] })
       expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'echo > up; read line < g; touch late'\n/)
       // Who records what goes on: without it that goes on all the same.
-      process.kill(Number(await leftRecorder(space.home)), 'SIGKILL')
+      const recorder = await leftRecorder(space.home)
+      process.kill(Number(recorder), 'SIGKILL')
+      await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000 })
       space.sh('echo > g')
       await vi.waitUntil(() => existsSync(space.at('late')), { timeout: 60_000 })
       expect(runCli(space, ['trace']).stderr).toMatch(
