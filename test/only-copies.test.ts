@@ -63,3 +63,53 @@ it('what the run itself made there is its own work', () => {
     'source\n',
   ])
 })
+
+const emptied = (title: string, script: string) => [title, script] as const
+
+it.each([
+  emptied('an ignored file', 'echo new > app.db; mv app.db src/s'),
+  emptied(
+    'one in an ignored directory, by two renames',
+    'echo n > build/model.bin; mv build/model.bin build/o; mv build/o src/s',
+  ),
+  emptied('one outside', 'sed s/source/new/ src/s > ../y; mv ../y src/s'),
+  emptied(
+    'one that was truncated, and filled bit by bit',
+    'truncate -s 0 app.db; echo n >> app.db; echo m >> app.db; mv app.db src/s',
+  ),
+  emptied('one by another name of it', 'ln app.db ../name; echo new > ../name; mv app.db src/s'),
+])('what the run wrote into a file that it had emptied is its own work: %s', (_title, script) => {
+  writeFileSync(join(space.base, 'y'), 'stale\n')
+  run(script)
+  expect(space.read('src/s')).not.toBe('source\n')
+  const { status, stdout } = savepoint(space, ['undo'])
+  expect([status, space.read('src/s')]).toEqual([0, 'source\n'])
+  expect(stdout).not.toMatch(/Left alone|now src\/s/)
+})
+
+it('and what was in that is told as gone', () => {
+  const command = 'echo new > app.db; mv app.db src/s; exit 1'
+  const { stderr } = savepoint(space, ['run', '--on-failure', 'rollback', '--', 'sh', '-c', command])
+  expect(stderr).toContain('NOT protected and gone: app.db (ignored; it cannot be brought back)')
+  expect([space.read('src/s'), space.read('app.db')]).toEqual(['source\n', undefined])
+})
+
+// A program that runs cannot be written to, whoever tries.
+const tool = 'build/tool 9 & sleep 0.2; { true > build/tool; } 2> /dev/null && exit 1; kill $!; wait $! || :;'
+
+it.each([
+  ['appended to', 'echo more >> app.db; mv app.db src/s'],
+  ['edited in place', 'printf P | dd of=app.db conv=notrunc 2> /dev/null; mv app.db src/s'],
+  ['that could not be emptied', `${tool} mv build/tool src/s`],
+  ['that could not be emptied, and was appended to', `${tool} echo more >> build/tool; mv build/tool src/s`],
+  [
+    'that is not to be made when it exists',
+    '(set -C; true > app.db) 2> /dev/null && exit 1; echo more >> app.db; mv app.db src/s',
+  ],
+])('a file %s has still what was in it', (_title, script) => {
+  space.sh('cp "$(command -v sleep)" build/tool')
+  run(script)
+  const moved = space.read('src/s')
+  const { status, stdout } = savepoint(space, ['undo'])
+  expect([status, left(stdout), space.read('src/s')]).toEqual([3, ['src/s'], moved])
+})
