@@ -59,8 +59,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
     lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
-  lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style), ...noRoomLines(result, style))
-  lines.push(...othersLines(result, words.before ?? result.snapshot?.id, style), ...movedLines(result, style))
+  lines.push(...notDoneLines(result, words.before ?? result.snapshot?.id, style), ...movedLines(result, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -79,6 +78,19 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (words.otherwise !== undefined && isAsWanted(result)) lines.push(words.otherwise)
   return `${lines.join('\n')}\n`
 }
+
+/** Only what went wrong: what is not as it was wanted, and what to do about it; '' when there is none. Ends in a line feed. */
+export const notDoneText = (result: RestoreResult, style: Style): string =>
+  result.leftAlone.length === 0
+    ? ''
+    : `${[...notDoneLines(result, result.snapshot?.id, style), ...movedLines(result, style)].join('\n')}\n`
+
+const notDoneLines = (result: RestoreResult, before: string | undefined, style: Style): string[] => [
+  ...leftAloneLines(result.leftAlone, style),
+  ...inTheWayLines(result, style),
+  ...noRoomLines(result, style),
+  ...othersLines(result, before, style),
+]
 
 /** "Everything" only where nothing is left that is not so. */
 function nothingText({ snapshot, leftAlone, hidden, uncaptured, gone, dryRun }: RestoreResult): string {
