@@ -41,7 +41,7 @@ it('also with -q it says what it left alone, and nothing else', () => {
     '-c',
     'mv app.db a; exit 6',
   ])
-  expect(stderr).toMatch(/^Left alone \(1\):\n {2}a: the run moved it there.*\nTo put it back: mv a app\.db\n$/)
+  expect(stderr).toMatch(/^Left alone \(1\):\n {2}a: the run moved it there.*\nTo put it back: mv -n a app\.db\n$/)
   expect(space.read('a')).toBe('theirs')
 })
 
