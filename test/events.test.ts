@@ -223,7 +223,7 @@ describe('a timeline of an older version', () => {
     const database = new DatabaseSync(databaseFile())
     database.exec(`
       DROP TABLE snapshot_events; ALTER TABLE fs_events DROP COLUMN kind; ALTER TABLE fs_events DROP COLUMN size;
-      DROP TABLE event_log; ALTER TABLE snapshots DROP COLUMN turn;
+      DROP TABLE event_log; ALTER TABLE snapshots DROP COLUMN turn; ALTER TABLE fs_events DROP COLUMN emptied;
       DELETE FROM meta WHERE key IN ('events_from', 'event_log')`)
     database.close()
     savepoint = await space.open()

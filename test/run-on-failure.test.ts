@@ -23,6 +23,28 @@ it('rollback takes it back, and undo of that brings it again', () => {
   expect(state()).toEqual(['a2', ''])
 })
 
+it('also with -q it says what it left alone, and nothing else', () => {
+  expect(savepoint(space, ['run', '-q', '--on-failure', 'rollback', ...failing])).toMatchObject({
+    status: 6,
+    stderr: '',
+  })
+  space.write('.gitignore', '*.db\n')
+  space.sh('git init -q')
+  space.write('app.db', 'theirs')
+  const { stderr } = savepoint(space, [
+    'run',
+    '-q',
+    '--on-failure',
+    'rollback',
+    '--',
+    'sh',
+    '-c',
+    'mv app.db a; exit 6',
+  ])
+  expect(stderr).toMatch(/^Left alone \(1\):\n {2}a: the run moved it there.*\nTo put it back: mv -n a app\.db\n$/)
+  expect(space.read('a')).toBe('theirs')
+})
+
 it('with --json it says what was taken back', () => {
   const { status, stderr } = savepoint(space, ['run', '--json', '--on-failure', 'rollback', ...failing])
   const result = JSON.parse(stderr.trim().split('\n').at(-1)!)

@@ -42,6 +42,7 @@ enum frame_type {
 
 enum frame_flag {
   FLAG_TRUNCATED = 1, /* of EXEC: not all of argv is here */
+  FLAG_EMPTIED = 1,   /* of PATH, to be renamed: the run has emptied that file before, so that all that is in it is its own work */
   FLAG_SETUID = 2,    /* of EXEC: the program's set-id bits are without effect here */
   FLAG_DETACHED = 4,  /* of EXEC: who started it cannot be told */
   FLAG_EXISTS = 4,    /* of PATH: something was there before */

@@ -15,6 +15,7 @@
 #include "alone.h"
 #include "before.h"
 #include "call.h"
+#include "emptied.h"
 #include "holds.h"
 #include "keep.h"
 #include "losses.h"
@@ -174,6 +175,8 @@ void tell_path(struct call *call, const struct rule *rule) {
   if (rule->op != OP_DELETE || !alone_made(&place, call->process->pid)) put_changed(call, FIELD_CHANGED, &place);
   if (rule->to_path != NONE) put_changed(call, FIELD_REPLACED, &to);
   losses_keep(call, op_of(call, rule), &place, &to);
+  emptied_note(call, op_of(call, rule), &place, rule->to_path == NONE ? NULL : &to);
+  if (op_of(call, rule) == OP_RENAME && emptied_is(&place)) frame_flag(frame, FLAG_EMPTIED);
   keep_told(&place);
   if (rule->to_path != NONE) keep_told(&to);
   names_note(&place, rule->op == OP_LINK);

@@ -10,6 +10,8 @@ export interface Renaming {
   path: Raw | undefined
   to: Raw | undefined
   directory: boolean
+  /** It is a file that they have emptied before. */
+  emptied?: boolean
   at: number
   /** Who did it. */
   by: string
@@ -34,6 +36,8 @@ interface Past {
   /** Who brought it in, if it came from outside, and when. */
   by: string
   at: number
+  /** Who has emptied it before renaming it. */
+  emptiedBy?: string | undefined
 }
 
 /** What is at a path, if something was renamed to or from it; else only a way to others. */
@@ -53,12 +57,12 @@ export class NamesOverTime {
   private at = 0
 
   /** In their order. Returns what takes it back, as long as nothing came after it. */
-  note({ op, path, to, directory, at, by }: Renaming): () => void {
+  note({ op, path, to, directory, emptied, at, by }: Renaming): () => void {
     this.now++
     this.at = at
     this.present = undefined
     if (op === 'exchange') return this.exchange(path, to, by)
-    if (op === 'rename' && path !== to) return this.move(path, to, by)
+    if (op === 'rename' && path !== to) return this.move(path, to, by, emptied)
     // Of a directory that goes, all that was in it went by its own name; and programs only try.
     if (op === 'delete' && path !== undefined && !directory && this.find(path)?.past) this.put(path, this.vacated(by))
     return () => {}
@@ -79,6 +83,11 @@ export class NamesOverTime {
   broughtBy(path: Raw): { by: string; at: number } | undefined {
     const { start, by, at } = this.pastOf(path)
     return start === 'outside' ? { by, at } : undefined
+  }
+
+  /** Who had emptied the file that is at `path` before renaming it: all that was in it is theirs. */
+  emptiedBy(path: Raw): string | undefined {
+    return this.find(path)?.past?.emptiedBy
   }
 
   /** Whether what was at `path` in the beginning is elsewhere, and `by` has moved it at that time or later. */
@@ -109,9 +118,10 @@ export class NamesOverTime {
     return present
   }
 
-  private move(from: Raw | undefined, to: Raw | undefined, by: string): () => void {
+  private move(from: Raw | undefined, to: Raw | undefined, by: string, emptied?: boolean): () => void {
     const before = [from, to].map(path => (path === undefined ? undefined : this.find(path)))
     const moved = from === undefined ? this.fromOutside(by) : this.taken(from, by)
+    if (emptied) moved.past!.emptiedBy = by
     if (from !== undefined) this.put(from, this.vacated(by))
     if (to !== undefined) this.put(to, moved)
     return () => this.putBack([from, to], before)

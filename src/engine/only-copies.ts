@@ -15,7 +15,7 @@ import { statLive } from './resolve-path.ts'
 import { namesIn } from './touched-paths.ts'
 import { UncapturedEntries } from './uncaptured-entries.ts'
 
-/** Root trees around the run. What it made itself, there or outside, is its own work. */
+/** Root trees around the run. What it made itself, there or outside, is its own work, also in a file that it emptied for that. */
 export function onlyCopies(ctx: Context, run: Run, states: { before: Id; after: Id }): Span[] {
   const names = namesIn(ctx, run.id, run.endedAt)
   const tree = rootTreeOf(ctx.store, states.before)
@@ -31,14 +31,16 @@ export function onlyCopies(ctx: Context, run: Run, states: { before: Id; after: 
   const paths: Raw[] = []
   for (const { path, after } of stateChanges(ctx.store, states.before, states.after)) {
     if (!after || after.kind === 'dir' || after.kind === 'unknown') continue
-    if (isFromUncaptured(path) && !isOfKnownRepository(path) && isOlder(ctx, path, run.startedAt)) paths.push(path)
+    if (!isFromUncaptured(path) || isOfKnownRepository(path)) continue
+    if (isOlder(ctx, path, run.startedAt, names.emptiedBy(path) === run.id)) paths.push(path)
   }
   return paths.length === 0 ? [] : [{ before: states.after, after: states.after, paths, isOnlyCopy: true }]
 }
 
-/** Some filesystems do not say when a file was made. */
-function isOlder(ctx: Context, path: Raw, ms: number): boolean {
+/** `wasEmptied`: then what is in it is no older than its time. Some filesystems do not say when a file was made. */
+function isOlder(ctx: Context, path: Raw, ms: number, wasEmptied: boolean): boolean {
   const stat = statLive(ctx, path)
   if (!stat) return false
-  return Number((stat.btimeNs || stat.mtimeNs) / 1_000_000n) < ms
+  const since = wasEmptied ? stat.mtimeNs : stat.btimeNs || stat.mtimeNs
+  return Number(since / 1_000_000n) < ms
 }

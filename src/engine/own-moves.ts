@@ -37,10 +37,11 @@ export class OwnMoves {
     return this.names.nowOf(path)
   }
 
-  /** Where it is by another name, in a tree of the target. */
+  /** Where it is by another name, in a tree of the target. Of what was emptied before it was moved nothing is there. */
   placeOf(path: Raw, now: Id): Raw | undefined {
     const to = this.names.nowOf(path)
     if (to === undefined || to === path || this.deleted.has(path) || this.names.firstOf(to) !== path) return undefined
+    if (this.names.emptiedBy(to) !== undefined) return undefined
     return entryAt(this.ctx.store, now, to) && to
   }
 

@@ -265,7 +265,7 @@ export class TraceRecorder {
   }
 
   private addPath(event: PathEvent): void {
-    const { at, op, pid, exec, path, to, existed, absent, directory, isUnknown } = event
+    const { at, op, pid, exec, path, to, existed, absent, directory, emptied, isUnknown } = event
     if (isUnknown) this.touches.vague.note(event)
     // What lies in the target went with it.
     if (op === 'rename' && path !== undefined && isWithin(this.target, path)) this.hasUnknown = true
@@ -286,6 +286,7 @@ export class TraceRecorder {
       existed,
       directory,
       size: undefined,
+      emptied,
     }
     if (file.path === undefined && file.to === undefined) return
     this.touches.note({ ...event, path: file.path, to: file.to })

@@ -7,8 +7,8 @@ import type { Reading } from './log-rows.ts'
 
 type Row = Record<string, SQLOutputValue>
 
-/** `kind` follows from the rest. */
-export type NewEvent = Omit<FileEvent, 'id' | 'kind'>
+/** `kind` follows from the rest. `emptied`: what is renamed has been emptied by the run before. */
+export type NewEvent = Omit<FileEvent, 'id' | 'kind'> & { emptied?: boolean }
 
 /** Paths that events name, and among them those that stand for everything below. */
 export interface Touched {
@@ -16,8 +16,8 @@ export interface Touched {
   moved: Set<Raw>
 }
 
-/** What took a name away, or gave another one; undefined is outside of the target. */
-export type NameChange = Pick<FileEvent, 'run' | 'at' | 'op' | 'path' | 'to' | 'directory'>
+/** What took a name away, or gave another one; undefined is outside of the target. Older files have no column `emptied`. */
+export type NameChange = Pick<FileEvent, 'run' | 'at' | 'op' | 'path' | 'to' | 'directory'> & { emptied: boolean }
 
 /** What one call of a run was about. */
 export type Change = NameChange & Pick<FileEvent, 'existed'>
@@ -166,8 +166,7 @@ export class EventRows {
 
   /** In their order. */
   *changesOf(run: string): Generator<Change> {
-    const sql = `SELECT run, at, op, path, to_path, existed, directory FROM fs_events
-      WHERE run = ? AND op <> 'restore' ORDER BY id`
+    const sql = "SELECT * FROM fs_events WHERE run = ? AND op <> 'restore' ORDER BY id"
     for (const row of this.database.prepare(sql).iterate(run))
       yield { ...toNameChange(row), existed: row.existed === 1 }
   }
@@ -185,8 +184,8 @@ export class EventRows {
   /** Of all these runs, in the order of time. */
   *nameChangesOf(runs: readonly string[]): Generator<NameChange> {
     const marks = runs.map(() => '?').join(', ')
-    const sql = `SELECT run, at, op, path, to_path, directory FROM fs_events
-      WHERE run IN (${marks}) AND ${isMove} ORDER BY ${runs.length > 1 ? 'at, ' : ''}id`
+    const order = runs.length > 1 ? 'at, id' : 'id'
+    const sql = `SELECT * FROM fs_events WHERE run IN (${marks}) AND ${isMove} ORDER BY ${order}`
     for (const row of this.database.prepare(sql).iterate(...runs)) yield toNameChange(row)
   }
 
@@ -238,11 +237,11 @@ export class EventRows {
 
 export function eventWriter(database: DatabaseSync): (event: NewEvent) => void {
   const insert = database.prepare(
-    'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO fs_events (run, at, op, path, to_path, exec, pid, existed, directory, size, emptied) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   )
-  return ({ run, at, op, path, to, exec, pid, existed, directory, size }) => {
-    const flags = [existed ? 1 : 0, directory ? 1 : 0]
-    insert.run(run, at, op, bytesOrNull(path), bytesOrNull(to), exec, pid, ...flags, size ?? null)
+  return ({ run, at, op, path, to, exec, pid, existed, directory, size, emptied }) => {
+    const rest = [existed ? 1 : 0, directory ? 1 : 0, size ?? null, emptied ? 1 : null]
+    insert.run(run, at, op, bytesOrNull(path), bytesOrNull(to), exec, pid, ...rest)
   }
 }
 
@@ -263,13 +262,14 @@ function ancestorsOf(path: Raw): Raw[] {
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'))
 }
 
-const toNameChange = ({ run, at, op, path, to_path, directory }: Row): NameChange => ({
+const toNameChange = ({ run, at, op, path, to_path, directory, emptied }: Row): NameChange => ({
   run: run as string,
   at: at as number,
   op: op as string,
   path: rawOrNone(path!),
   to: rawOrNone(to_path!),
   directory: directory === 1,
+  emptied: emptied === 1,
 })
 
 function toFileEvent(row: Row): FileEvent {

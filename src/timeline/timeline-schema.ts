@@ -45,7 +45,7 @@ export const timelineSchema = `
   CREATE TABLE IF NOT EXISTS fs_events (
     id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, at REAL NOT NULL, op TEXT NOT NULL, path BLOB, to_path BLOB,
     exec INTEGER NOT NULL, pid INTEGER NOT NULL, existed INTEGER NOT NULL, directory INTEGER NOT NULL,
-    size INTEGER, ${kind}
+    size INTEGER, ${kind}, emptied INTEGER
   );
   CREATE INDEX IF NOT EXISTS fs_events_path ON fs_events (path);
   CREATE INDEX IF NOT EXISTS fs_events_to ON fs_events (to_path) WHERE to_path IS NOT NULL;
@@ -72,11 +72,12 @@ export function bringUpToDate(database: DatabaseSync): void {
       database.exec(`ALTER TABLE fs_events ADD COLUMN size INTEGER; ALTER TABLE fs_events ADD COLUMN ${kind}`)
     if (!hasColumn(database, 'snapshots', 'turn')) database.exec('ALTER TABLE snapshots ADD COLUMN turn TEXT')
     if (!hasLog(database)) fillLog(database, database)
+    if (!hasColumn(database, 'fs_events', 'emptied')) database.exec('ALTER TABLE fs_events ADD COLUMN emptied INTEGER')
   })
 }
 
-/** The log came last of all that there is to bring. */
-const isUpToDate = hasLog
+/** What came last of all that there is to bring; and the log, which a new file does not have yet. */
+const isUpToDate = (database: DatabaseSync): boolean => hasLog(database) && hasColumn(database, 'fs_events', 'emptied')
 
 const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
   database.prepare('SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?').get(table, column) !== undefined

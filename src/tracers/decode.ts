@@ -140,6 +140,7 @@ export class EventDecoder {
       past: (frame.flags & FLAG.past) !== 0,
       absent: (frame.flags & FLAG.absent) !== 0,
       linked: (frame.flags & FLAG.linked) !== 0,
+      emptied: (frame.flags & FLAG.emptied) !== 0,
       hold: frame.number(FIELD.number),
       changed: milliseconds(frame.long(FIELD.changed)),
       replaced: milliseconds(frame.long(FIELD.replaced)),

@@ -30,6 +30,7 @@ export const FRAME = {
 
 export const FLAG = {
   truncated: 1,
+  emptied: 1,
   setuid: 2,
   detached: 4,
   exists: 4,

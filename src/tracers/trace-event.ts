@@ -75,6 +75,8 @@ export interface PathEvent {
   directory: boolean
   /** The file has other names. */
   linked: boolean
+  /** To be renamed, and the run has emptied that file before: all that is in it is its own work. */
+  emptied: boolean
   /** It waits to be released, by this number. */
   hold: number | undefined
   /** When the content of the file at `path`, and of one at `to`, last changed, if that was since the command began. */

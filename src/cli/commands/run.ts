@@ -16,7 +16,7 @@ import { define, handle, outcome } from '../define.ts'
 import { inherited } from '../inherited.ts'
 import { changeList, changesText } from '../render/changes.ts'
 import { goneText, madeText, unprotectedText } from '../render/gone.ts'
-import { restoreText, undoHint } from '../render/restore.ts'
+import { notDoneText, restoreText, undoHint } from '../render/restore.ts'
 import { skippedText } from '../render/snapshot.ts'
 import { createStyle, type Style, wantsColour } from '../style.ts'
 
@@ -159,7 +159,10 @@ const changesOf = ({ run, changes }: RunResult, style: Style): string =>
 /** `isListed`: what changed has been listed already. */
 function summarise(context: Context, result: RunResult, style: Style, isListed: boolean): void {
   if (context.options.json) process.stderr.write(`${JSON.stringify(runResultJson(result))}\n`)
-  else if (!context.options.quiet) {
+  else if (context.options.quiet) {
+    // It is not as --on-failure said that it would be.
+    if (result.takenBack) process.stderr.write(notDoneText(result.takenBack, style))
+  } else {
     const { run, changes } = result
     // Nothing is recorded: that was said at the start.
     if (!run) return

@@ -12,7 +12,8 @@ export function register(program: Command): void {
     summary: 'take back the last operation',
     description:
       'Takes back the newest operation that can be undone: what a run did to the files, a rollback, a revert, a deletion, ' +
-      'a tag, an import. A directory that a run moved away is moved back. Call it again to go further back; `savepoint redo` goes ' +
+      'a tag, an import. If a run moved the protected directory away, it is moved back. Of a directory that it renamed in there, all that was captured ' +
+      'goes back to the old name; what was not (ignored, too large) stays under the new one, and the command that puts it back is printed. Call it again to go further back; `savepoint redo` goes ' +
       'forward. What somebody else edited since, or what changed while another run was at work, too, is left alone and ' +
       'listed (exit code 3). A file that a run and somebody else wrote in turns counts as the work of the run and is named; the snapshot of ' +
       'the state before the undo has it (`savepoint revert PATH --from SNAP`). What somebody wrote into a file within a second of the ' +

@@ -7,6 +7,7 @@ import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
 import { keptCopyText } from './kept-copy.ts'
+import { putBackLines } from './put-back.ts'
 import { reasonWords } from './reason-words.ts'
 import { isPartial, missingText, nameOf } from './snapshot.ts'
 import { wordOf } from './typed-path.ts'
@@ -59,8 +60,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
     lines.push(`${result.dryRun ? words.would : words.done}${to}: ${counts || plural('change', result.changes.length)}`)
   }
   if (result.dryRun) lines.push(...result.changes.map(change => planLine(change, style)))
-  lines.push(...leftAloneLines(result.leftAlone, style), ...inTheWayLines(result, style), ...noRoomLines(result, style))
-  lines.push(...othersLines(result, words.before ?? result.snapshot?.id, style), ...movedLines(result, style))
+  lines.push(...notDoneLines(result, words.before ?? result.snapshot?.id, style), ...putBackLines(result, style))
   if (result.keptDirs.length > 0) {
     lines.push(`Kept, because something else lives in them: ${pathList(result.keptDirs, style)}`)
   }
@@ -79,6 +79,19 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (words.otherwise !== undefined && isAsWanted(result)) lines.push(words.otherwise)
   return `${lines.join('\n')}\n`
 }
+
+/** Only what went wrong: what is not as it was wanted, and what to do about it; '' when there is none. Ends in a line feed. */
+export const notDoneText = (result: RestoreResult, style: Style): string =>
+  result.leftAlone.length === 0
+    ? ''
+    : `${[...notDoneLines(result, result.snapshot?.id, style), ...putBackLines(result, style)].join('\n')}\n`
+
+const notDoneLines = (result: RestoreResult, before: string | undefined, style: Style): string[] => [
+  ...leftAloneLines(result.leftAlone, style),
+  ...inTheWayLines(result, style),
+  ...noRoomLines(result, style),
+  ...othersLines(result, before, style),
+]
 
 /** "Everything" only where nothing is left that is not so. */
 function nothingText({ snapshot, leftAlone, hidden, uncaptured, gone, dryRun }: RestoreResult): string {
@@ -162,16 +175,6 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
     lines.push(`To put ${them(mounted)} back, without what is only in memory there: ${putBack(clear, mounted)}`)
   }
   return lines
-}
-
-/** What was moved from where nothing is captured stays where it is now. */
-function movedLines({ leftAlone, unprotected }: RestoreResult, style: Style): string[] {
-  const isLeft = nearAny(leftAlone.flatMap(({ path, why }) => (why === 'only-copy' ? [path] : [])))
-  const moves = unprotected.paths.flatMap(({ path, to }) =>
-    to !== undefined && isLeft(to) ? [`mv ${wordOf(to, style)} ${wordOf(path, style)}`] : [],
-  )
-  if (moves.length === 0 || moves.length > listedPaths) return []
-  return [`To put ${moves.length === 1 ? 'it' : 'them'} back: ${style.bold(moves.join('; '))}`]
 }
 
 /** `make` takes an object file for up to date that is newer than its source, also where that has another content again. */

@@ -1,0 +1,43 @@
+/** What a run moved and no snapshot has stays where it is now: the command that puts it back. */
+import type { RestoreResult } from '../../index.ts'
+import { formatCount } from '../../model/format.ts'
+import { nearAny, parentOf, type Raw } from '../../model/raw-path.ts'
+import type { Style } from '../style.ts'
+import { wordOf } from './typed-path.ts'
+
+/** How many are in the command. */
+const LISTED = 20
+
+interface Move {
+  from: Raw
+  to: Raw
+}
+
+/** One line, or none. What was to be left alone is named before anything is done, too. */
+export function putBackLines({ leftAlone, unprotected, dryRun }: RestoreResult, style: Style): string[] {
+  const isLeft = nearAny(leftAlone.flatMap(({ path, why }) => (why === 'only-copy' ? [path] : [])))
+  const moves = unprotected.paths.flatMap(({ path, to }) =>
+    to !== undefined && !isOutside(to) && (!dryRun || isLeft(to)) ? [{ from: to, to: path }] : [],
+  )
+  if (moves.length === 0) return []
+  const shown = moves.slice(0, LISTED)
+  const more = moves.length > LISTED ? ` … and ${formatCount(moves.length - LISTED)} more (see --json)` : ''
+  return [`To put ${moves.length === 1 ? 'it' : 'them'} back: ${style.bold(commandFor(shown, style))}${more}`]
+}
+
+const isOutside = (path: Raw): boolean => path.startsWith('/')
+
+/** What goes from one directory to one other goes at once. Nothing is replaced by it. */
+function commandFor(moves: Move[], style: Style): string {
+  const groups = Map.groupBy(moves, ({ from, to }) => {
+    const isRenamed = nameOf(from) !== nameOf(to)
+    return isRenamed ? `${from}\0${to}` : `${parentOf(from)}\0${parentOf(to)}\0`
+  })
+  return Array.from(groups.values(), group => {
+    const { from, to } = group[0]!
+    const target = nameOf(from) === nameOf(to) ? `${wordOf(parentOf(to), style)}/` : wordOf(to, style)
+    return `mv -n ${group.map(each => wordOf(each.from, style)).join(' ')} ${target}`
+  }).join('; ')
+}
+
+const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
