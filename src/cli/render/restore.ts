@@ -3,6 +3,7 @@
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural, restoreCounts } from '../../model/format.ts'
 import { isGitInternal, nearAny, parentOf, type Raw } from '../../model/raw-path.ts'
+import { writesToOldFile } from '../../model/running.ts'
 import type { Style } from '../style.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
@@ -73,6 +74,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (mayBeBuilt(result)) lines.push('Files that went back have their old times: build what is made of them anew')
   lines.push(...mixedLines(result, style))
   if (result.uncaptured.length > 0) lines.push(uncapturedText(result, style))
+  lines.push(...stillOpenLines(result, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
@@ -206,6 +208,15 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
       `Versions that the run replaced or removed: ${style.bold(style.command(`history ${wordOf(file, style)}`))}`,
     )
   return lines
+}
+
+/** Nothing is lost yet: what they write from here on is. */
+function stillOpenLines({ stillOpen }: RestoreResult, style: Style): string[] {
+  const lines = stillOpen
+    .slice(0, listedPaths)
+    .map(({ path, processes }) => writesToOldFile(style.path(path), processes))
+  const more = stillOpen.length - lines.length
+  return more > 0 ? [...lines, `and ${formatCount(more)} more (--json lists all)`] : lines
 }
 
 function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
