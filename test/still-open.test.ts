@@ -53,6 +53,18 @@ subprocess.run(sys.argv[1:])`
   expect(namesOf(still_open)).toEqual([['mapped', [expect.stringMatching(/^python3/)]]])
 })
 
+it('a process that has outlived its run is named, too', async () => {
+  const script = `sleep 300 >log 2>&1 & echo $! > pid`
+  savepoint(space, ['run', '-q', '--', 'sh', '-c', script])
+  const pid = Number(space.read('pid'))
+  try {
+    const { restore } = savepointJson(space, ['undo'])
+    expect(restore.still_open).toEqual([{ path: 'log', processes: [{ pid, name: 'sleep' }] }])
+  } finally {
+    process.kill(pid)
+  }
+})
+
 it('nothing is said of a run that was stopped', async () => {
   savepoint(space, ['snapshot', '-m', 'good'])
   const run = await startRun(space, 'exec 5>>a; echo more >&5; READY; read x')
