@@ -367,4 +367,33 @@ describe('R12 a write fails in the middle', () => {
       expect([ws.read('a'), ws.read('made/other')]).toEqual(['now', 'x'])
     },
   )
+
+  const locked: [flag: string, on: string, why: string][] = [
+    ['i', "d/it's", 'it is immutable (chattr +i)'],
+    ['a', "d/it's", 'it is append-only (chattr +a)'],
+    ['i', 'd', 'd is immutable (chattr +i)'],
+    ['i', '', 'the target directory is immutable (chattr +i)'],
+  ]
+  for (const [flag, on, why] of locked)
+    gated(
+      isRoot,
+      'root',
+      `R12 what may not be replaced for an inode flag is named with it: +${flag} "${on}"`,
+      async () => {
+        const sp = await ws.open()
+        ws.write("d/it's", 'then')
+        const { id } = await sp.snapshot()
+        ws.write("d/it's", 'now')
+        const chattr = (change: string) => execFileSync('chattr', [change, ws.at(on)])
+        chattr(`+${flag}`)
+        undo.push(() => chattr(`-${flag}`))
+        const { message, hint } = await failure(sp.rollback(id))
+        const what = on === '' ? 'anything in the target' : "d/it's"
+        expect(message).toBe(`Cannot restore ${what}: ${why}`)
+        const [, command] = /^The target is back as it was. Take that off with `(.*)` and try again$/.exec(hint!)!
+        execFileSync('sh', ['-c', command!])
+        await sp.rollback(id)
+        expect(ws.read("d/it's")).toBe('then')
+      },
+    )
 })

@@ -4,6 +4,8 @@
 
 #include "napi-util.h"
 
+/* Of root's `chattr +i` and `+a`. */
+static const uint64_t lock_attributes = STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND;
 static const unsigned status_mask = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
 
 int status_at(int directory, const char *name, struct statx *out) {
@@ -49,6 +51,7 @@ napi_value make_stat(napi_env env, const struct statx *status) {
               set_u64(env, object, "mount", (status->stx_mask & STATX_MNT_ID) != 0 ? status->stx_mnt_id : 0) &&
               set_number(env, object, "rdevMajor", status->stx_rdev_major) &&
               set_number(env, object, "rdevMinor", status->stx_rdev_minor) &&
-              set_number(env, object, "blocks", (double)status->stx_blocks);
+              set_number(env, object, "blocks", (double)status->stx_blocks) &&
+              set_number(env, object, "locks", (double)(status->stx_attributes & lock_attributes));
   return done ? object : NULL;
 }

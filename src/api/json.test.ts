@@ -73,6 +73,7 @@ it('names what a restore did', () => {
     uncaptured: [{ path: 'was\xff', reason: 'mount' }],
     safety: makeSnapshot('bbbb2222'),
     operation: makeOperation(),
+    stillOpen: [{ path: 'log\xff', processes: [{ pid: 7, name: 'sh' }] }],
   })
   expect(json.restoreJson(result)).toEqual({
     snapshot: 'snap_aaaa2222',
@@ -99,6 +100,7 @@ it('names what a restore did', () => {
     mixed: [],
     uncaptured: [{ path: String.raw`was\xff`, reason: 'mount', kept: null }],
     would_stop: [],
+    still_open: [{ path: String.raw`log\xff`, processes: [{ pid: 7, name: 'sh' }] }],
     safety: 'snap_bbbb2222',
     late_edits: null,
     operation: 'op_aaaa2222',

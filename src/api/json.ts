@@ -169,8 +169,8 @@ export function restoreJson(result: results.RestoreResult) {
     mixed: result.mixed.map(showPath),
     uncaptured: result.uncaptured.map(path => ({ ...skippedJson(path), kept: keptCopyJson(path.kept) })),
     would_stop: result.wouldStop ?? [],
-    safety: orNull(result.safety?.id),
-    late_edits: orNull(result.lateEdits?.id),
+    still_open: result.stillOpen.map(({ path, processes }) => ({ path: changedPathJson(path), processes })),
+    ...{ safety: orNull(result.safety?.id), late_edits: orNull(result.lateEdits?.id) },
     operation: orNull(result.operation?.id),
   }
 }

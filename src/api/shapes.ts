@@ -168,6 +168,9 @@ export const restore = z
     mixed: z.array(path),
     uncaptured: z.array(skipped.extend({ kept: keptCopy })),
     would_stop: z.array(id),
+    still_open: z
+      .array(z.object({ path, processes: z.array(z.object({ pid: z.int(), name: z.string() })) }))
+      .describe('replaced or removed while these processes have it open for writing: they write to the old file'),
     safety: id.nullable().describe('the state before: `undo` goes back to it'),
     late_edits: id.nullable(),
     operation: id.nullable(),

@@ -46,5 +46,6 @@ export const makeRestore = (over: Partial<RestoreResult> = {}): RestoreResult =>
   safety: undefined,
   lateEdits: undefined,
   operation: undefined,
+  stillOpen: [],
   ...over,
 })

@@ -1,7 +1,7 @@
 import { expect, it, test } from 'vitest'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { createStyle, wantsColour } from './style.ts'
-import { displayWidth, shorten, showText } from './text.ts'
+import { displayWidth, shorten, shortenPath, showText } from './text.ts'
 
 test.each([
   ['plain', 'plain'],
@@ -27,6 +27,12 @@ it('quotes words as a shell reads them', () => {
 it('shortens with an ellipsis', () => {
   expect(shorten('abcdef', 6)).toBe('abcdef')
   expect(shorten('abcdefg', 6)).toBe('abcde…')
+})
+
+it('shortens a path only beyond what is one', () => {
+  const path = 'd/'.repeat(2046)
+  expect(shortenPath(`${path}file`)).toBe(`${path.slice(0, 100)}…${path.slice(-96)}file`)
+  expect(shortenPath(`${path}end`)).toBe(`${path}end`)
 })
 
 test.each([

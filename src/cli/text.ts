@@ -36,6 +36,14 @@ export function padTo(text: string, width: number, side: 'left' | 'right' = 'lef
   return side === 'left' ? text + gap : gap + text
 }
 
+/** What no program takes as a path. */
+const PATH_MAX = 4096
+const END_CHARS = 100
+
+/** Of a path that nobody reads, both ends: for a sentence, not for a command, which takes the whole of it. */
+export const shortenPath = (shown: string): string =>
+  shown.length < PATH_MAX ? shown : `${shown.slice(0, END_CHARS)}…${shown.slice(-END_CHARS)}`
+
 /** Cuts at `limit` characters with an ellipsis. */
 export function shorten(text: string, limit: number): string {
   return text.length <= limit ? text : `${text.slice(0, limit - 1)}…`

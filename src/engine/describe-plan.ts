@@ -109,6 +109,7 @@ export function describePlan(ctx: Context, plan: RestorePlan, snapshot: Snapshot
     safety: undefined,
     lateEdits: undefined,
     operation: undefined,
+    stillOpen: [],
   }
 }
 

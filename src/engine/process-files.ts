@@ -19,7 +19,7 @@ function isFile(pid: number, fd: string, path: Raw): boolean {
   return name === path || name === path + GONE
 }
 
-function isWritable(pid: number, fd: string): boolean {
+export function isWritable(pid: number, fd: string): boolean {
   const [, flags] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8')) ?? []
   return flags !== undefined && (Number.parseInt(flags, 8) & 3) !== 0
 }

@@ -89,7 +89,7 @@ function numberOf(signal: string): number {
 }
 
 /** By the mark that a run gives to its commands, by the helper above them, and by descent from either. */
-function seenOfRuns(ctx: Context): { process: SeenProcess; run: string }[] {
+export function seenOfRuns(ctx: Context): { process: SeenProcess; run: string }[] {
   const runs = ctx.db.runs()
   const known = new Set(runs.map(({ id }) => id))
   const supervisors = new Map(runs.flatMap(({ id, pid, endedAt }) => (pid && endedAt === undefined ? [[pid, id]] : [])))

@@ -61,7 +61,7 @@ export function commandLineOf(pid: number): Buffer[] {
   }
 }
 
-export const isOurHelper = (pid: number): boolean => OUR_NAMES.includes(nameOf(pid))
+export const isOurHelper = (pid: number): boolean => OUR_NAMES.includes(processName(pid))
 
 function look(pid: number): Process | undefined {
   try {
@@ -112,11 +112,12 @@ export const stillRunning = (run: string, pids: number[] | undefined): Running[]
 
 const runningAmong = (processes: Process[]): Running[] =>
   processes.flatMap(({ pid, state }) => {
-    const name = /[ZX]/.test(state) ? '' : nameOf(pid)
+    const name = /[ZX]/.test(state) ? '' : processName(pid)
     return name === '' || OUR_NAMES.includes(name) ? [] : [{ pid, name }]
   })
 
-function nameOf(pid: number): string {
+/** As it calls itself; '' when there is none. */
+export function processName(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   } catch {

@@ -38,13 +38,14 @@ export async function restoreWithoutSafety(ctx: Context, asked: RestoreRequest):
     'the state before is NOT saved: this cannot be undone, and if it is interrupted, give the same command again',
   )
   recordTarget(ctx)
-  const { left } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
+  const { left, open } = await unstoppably(ctx, () => apply(ctx, request, live, plan))
   const operation = record(ctx, request, live.tree, plan)
   const result = describeRestore(ctx, request, live, plan)
   return {
     ...result,
     leftAlone: [...result.leftAlone, ...left],
     operation,
+    stillOpen: open,
   }
 }
 

@@ -32,9 +32,10 @@ import { readLive } from './resolve-path.ts'
 import type { RestoreRequest } from './restore-request.ts'
 import { restoreWithoutSafety } from './restore-without-safety.ts'
 import { noteRestored } from './restored-events.ts'
-import type { RestoreResult } from './results.ts'
+import type { RestoreResult, StillOpen } from './results.ts'
 import { restoreRootMetadata, shallChangeRoot } from './root-metadata.ts'
 import { addSnapshot } from './snapshot.ts'
+import { stillOpen } from './still-open.ts'
 
 export type { RestoreRequest } from './restore-request.ts'
 
@@ -152,15 +153,20 @@ export function planFor(ctx: Context, request: RestoreRequest, live: Pick<Live, 
   })
 }
 
-export const applyFor = (
+export async function applyFor(
   ctx: Context,
   request: RestoreRequest,
   live: Live,
   root: number,
   how: Pick<ApplyOptions, 'plan' | 'stage' | 'rescue'>,
-): Promise<ApplyResult> =>
-  applyWithRoom({
+): Promise<ApplyResult & { open: StillOpen[] }> {
+  const open: StillOpen[] = []
+  const applied = await applyWithRoom({
     ...how,
+    rescue: displaced => {
+      open.push(...stillOpen(ctx, how.stage, displaced))
+      return how.rescue(displaced)
+    },
     store: ctx.store,
     root,
     live: live.tree,
@@ -168,6 +174,8 @@ export const applyFor = (
     whatHolds: () => whatSnapshotsHold(ctx, request),
     onProgress: progress => ctx.progress?.({ phase: 'restoring', ...progress }),
   })
+  return { ...applied, open }
+}
 
 /** A restore that is in the journal, so that it will be brought to its end whatever happens to this process. */
 export interface Promised {
@@ -186,7 +194,7 @@ export const carryOut = (ctx: Context, promised: Promised): Promise<RestoreResul
 async function applyAndRecord(ctx: Context, promised: Promised): Promise<RestoreResult> {
   const { request, journal, live, plan, safety } = promised
   let lateEdits: Snapshot | undefined
-  const { written, left, keptIn } = await withDir(ctx.targetPath, async root => {
+  const { written, left, keptIn, open } = await withDir(ctx.targetPath, async root => {
     try {
       const applied = await applyFor(ctx, request, live, root, {
         plan,
@@ -237,6 +245,7 @@ async function applyAndRecord(ctx: Context, promised: Promised): Promise<Restore
     safety,
     lateEdits,
     operation,
+    stillOpen: open.filter(({ path }) => !stayed.has(path)),
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the engine's verbs answer. Plain data with raw paths; faces render it. */
 import type { Change, ChangeCounts, Entry, Id, UnknownReason } from '../model/entry.ts'
 import type { Raw } from '../model/raw-path.ts'
+import type { Running } from '../model/running.ts'
 import type { Operation, Run, Skipped, Snapshot } from '../model/snapshot.ts'
 import type { LeftAlone } from '../targets/dir/hidden.ts'
 import type { LeftToStore } from './kept-limit.ts'
@@ -33,6 +34,11 @@ export interface PlannedChange {
 
 export type LeftAlonePath = LeftAlone
 
+export interface StillOpen {
+  path: Raw
+  processes: Running[]
+}
+
 export interface RestoreResult {
   /** What it went to; undefined for undo and redo across several. */
   snapshot: Snapshot | undefined
@@ -60,6 +66,8 @@ export interface RestoreResult {
   /** Edits that came in while the restore ran are kept here. */
   lateEdits: Snapshot | undefined
   operation: Operation | undefined
+  /** What it replaced or removed while processes of a run, which go on, have it open for writing: they write to the old file. */
+  stillOpen: StillOpen[]
   /** restore --to: where. */
   to?: string
   /** Of a dry run: which live runs it would stop first. */

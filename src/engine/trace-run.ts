@@ -7,6 +7,7 @@ import { hasHelper } from '../tracers/probe-helper.ts'
 import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
 import { type Context, RUN_VARIABLE } from './context.ts'
+import { withCoreDumps } from './core-dumps.ts'
 import type { PartlyKnown } from './edits-before-guards.ts'
 import type { Touches } from './edits-meanwhile.ts'
 import { heldPrograms } from './held-programs.ts'
@@ -182,7 +183,7 @@ class TracedRun {
       hold: this.protection.takesSnapshots ? heldPrograms(this.ctx) : undefined,
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
-      onEvent: event => this.handle(event),
+      onEvent: this.seesChanges ? withCoreDumps(event => this.handle(event)) : event => this.handle(event),
       onBatch: () => this.settle(),
       onHelperDied: () => this.loseHelper(),
       onLeft: channel => this.driver !== 'none' && (this.isBegun || !this.changes) && this.left.take(channel),

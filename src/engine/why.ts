@@ -89,7 +89,7 @@ class Around {
     try {
       const pairs = names.map(name => [this.entry(before, name), this.entry(after, name)] as const)
       if (pairs.flat().some(entry => entry?.kind === 'unknown')) return 'unknown'
-      if (pairs.some(([a, b]) => !isSame(a, b))) return 'changed'
+      if (pairs.some(([a, b]) => !isSame(a, b)) || this.wasOther(names, before, after)) return 'changed'
       const isThere = pairs.some(([a]) => a !== undefined)
       // What came and went in between leaves no trace in the snapshots, but more than one event.
       return isThere || names.every(name => this.isAlone(event, name, after)) ? 'unchanged' : 'changed'
@@ -109,6 +109,17 @@ class Around {
     // A run that changed nothing at all has no snapshot of its own at its end.
     const end = this.runs.get(run)?.after
     return found ?? (end === undefined ? undefined : this.snapshots.find(({ id }) => id === end))
+  }
+
+  /** A rollback may have taken the change back, which it captured first. */
+  private wasOther(names: Raw[], before: Snapshot, after: Snapshot): boolean {
+    const between = this.snapshots.slice(this.snapshots.indexOf(before) + 1, this.snapshots.indexOf(after))
+    return between.some(each =>
+      names.some(name => {
+        const entry = this.entry(each, name)
+        return entry?.kind !== 'unknown' && !isSame(this.entry(before, name), entry)
+      }),
+    )
   }
 
   private entry(snapshot: Snapshot, path: Raw): Entry | undefined {

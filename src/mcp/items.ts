@@ -54,6 +54,7 @@ export const restoreFacts = shapes.restore
     dry_run: true,
     files: true,
     would_stop: true,
+    still_open: true,
     safety: true,
     late_edits: true,
     operation: true,

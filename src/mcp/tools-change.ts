@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import * as shapes from '../api/shapes.ts'
 import { plural, restoreCounts } from '../model/format.ts'
+import { writesToOldFile } from '../model/running.ts'
 import { checkpoint, path, restoreFacts, restoreItem, snapshotItem } from './items.ts'
 import { type Answer, listOf, tool } from './tool.ts'
 import { type SnapshotJson, snapshotLine } from './words.ts'
@@ -181,6 +182,7 @@ function restoreAnswer(result: RestoreJson, [done, would]: readonly [string, str
       ...(uncaptured.length > 0
         ? [`Stay as they are, because they were not captured: ${plural('path', uncaptured.length)}`]
         : []),
+      ...result.still_open.slice(0, LISTED_PATHS).map(({ path, processes }) => writesToOldFile(path, processes)),
       ...result.would_stop.map(run => `Would stop ${run}, which is at work`),
     ],
     facts: {

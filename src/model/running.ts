@@ -8,6 +8,12 @@ export interface Running {
 /** Named at most. */
 const NAMED = 5
 
+/** What a restore has to say of a file that it replaced or removed under them. `path` as it is shown. */
+export function writesToOldFile(path: string, running: readonly Running[]): string {
+  const [they, them] = running.length === 1 ? ['it writes', 'it'] : ['they write', 'them']
+  return `${path} is open for writing in ${nameRunning(running).names}: what ${they} from here on goes to the old file, which nobody can see; restart ${them}`
+}
+
 /** For a sentence: their names, and the command that ends them. */
 export function nameRunning(running: readonly Running[]): { names: string; kill: string } {
   const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : ''

@@ -34,6 +34,7 @@ export const restoreKeys = [
   'mixed',
   'uncaptured',
   'would_stop',
+  'still_open',
   'safety',
   'late_edits',
   'operation',

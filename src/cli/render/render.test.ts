@@ -150,6 +150,21 @@ it('names what was left alone with its reason, and ends with 3', () => {
   expect(restoreExitCode(result)).toBe(3)
 })
 
+it('shortens a path of thousands of characters where it is named, and not in a command, which takes it', () => {
+  const path = `${'d'.repeat(200)}/`.repeat(30)
+  const result = makeRestore({
+    leftAlone: [{ path: `${path}left`, why: 'refused' }],
+    changes: [{ action: 'replace', path: `${path}mixed`, files: 1 }],
+    mixed: [`${path}mixed`],
+    safety: makeSnapshot('bbbb2222'),
+  })
+  const lines = restoreText(result, words, plain).split('\n')
+  const ends = (name: string) => `${'d'.repeat(100)}…${path.slice(name.length - 100)}${name}`
+  expect(lines).toContain(`  ${ends('left')}: the system refused to change it`)
+  expect(lines).toContain(`May also hold somebody else's edit, made while the run went on: ${ends('mixed')}`)
+  expect(lines).toContain(`To have that back: savepoint revert ${path}mixed --from snap_bbbb2222`)
+})
+
 it('says plainly that there was nothing to do', () => {
   expect(restoreText(makeRestore(), words, plain)).toBe(
     'Nothing to change: everything is as in snap_aaaa2222 (works)\n',

@@ -3,7 +3,9 @@
 import type { LeftAlonePath, PlannedChange, RestoreResult } from '../../index.ts'
 import { formatCount, plural, restoreCounts } from '../../model/format.ts'
 import { isGitInternal, nearAny, parentOf, type Raw } from '../../model/raw-path.ts'
+import { writesToOldFile } from '../../model/running.ts'
 import type { Style } from '../style.ts'
+import { shortenPath } from '../text.ts'
 import { includedText } from './changes.ts'
 import { goneText, unprotectedText } from './gone.ts'
 import { keptCopyText } from './kept-copy.ts'
@@ -73,6 +75,7 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   if (mayBeBuilt(result)) lines.push('Files that went back have their old times: build what is made of them anew')
   lines.push(...mixedLines(result, style))
   if (result.uncaptured.length > 0) lines.push(uncapturedText(result, style))
+  lines.push(...stillOpenLines(result, style))
   if (result.lateEdits) lines.push(`Edits that came in meanwhile are kept in ${result.lateEdits.id}`)
   if (result.dryRun && result.changes.length > 0) lines.push('Nothing was changed (dry run)')
   else if (isUndoable(result) && words.undo !== '') lines.push(words.undo)
@@ -116,7 +119,7 @@ export function undoHint(done: RestoreResult[], style: Style): string {
 
 function planLine({ action, path, files }: PlannedChange, style: Style): string {
   const [letter, paint] = actions[action]
-  return `  ${style[paint](letter)} ${style.path(path)}${path === '' ? '/' : ''}${files > 1 ? ` (${plural('file', files)})` : ''}`
+  return `  ${style[paint](letter)} ${shown(path, style)}${path === '' ? '/' : ''}${files > 1 ? ` (${plural('file', files)})` : ''}`
 }
 
 function leftAloneLines(all: LeftAlonePath[], style: Style): string[] {
@@ -132,7 +135,7 @@ function leftAloneLines(all: LeftAlonePath[], style: Style): string[] {
 function listLines(title: string, paths: LeftAlonePath[], style: Style): string[] {
   if (paths.length === 0) return []
   const lines = [style.yellow(`${title} (${formatCount(paths.length)}):`)]
-  for (const { path, why } of paths.slice(0, listedPaths)) lines.push(`  ${style.path(path)}: ${reasons[why]}`)
+  for (const { path, why } of paths.slice(0, listedPaths)) lines.push(`  ${shown(path, style)}: ${reasons[why]}`)
   if (paths.length > listedPaths)
     lines.push(`  … and ${formatCount(paths.length - listedPaths)} more (--json lists all)`)
   return lines
@@ -211,6 +214,15 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
   return lines
 }
 
+/** Nothing is lost yet: what they write from here on is. */
+function stillOpenLines({ stillOpen }: RestoreResult, style: Style): string[] {
+  const lines = stillOpen
+    .slice(0, listedPaths)
+    .map(({ path, processes }) => writesToOldFile(shown(path, style), processes))
+  const more = stillOpen.length - lines.length
+  return more > 0 ? [...lines, `and ${formatCount(more)} more (--json lists all)`] : lines
+}
+
 function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
   if (!leftAlone.some(({ why }) => why === 'no-room')) return []
   const mend = "Free some space on the store's disk and say it again"
@@ -222,20 +234,25 @@ function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): stri
 
 function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string {
   if (to !== undefined) return missingText(uncaptured, style).trimEnd()
-  const shown = uncaptured
+  const listed = uncaptured
     .slice(0, listedPaths)
-    .map(({ path, reason }) => `${style.path(path)} (${reasonWords(reason)})`)
+    .map(({ path, reason }) => `${shown(path, style)} (${reasonWords(reason)})`)
   const more = uncaptured.length > listedPaths ? ` and ${formatCount(uncaptured.length - listedPaths)} more` : ''
   const copies = uncaptured.flatMap(({ path, kept }) => (kept ? [keptCopyText(path, kept, false, style)] : []))
-  return [`Stay, because they were not captured: ${shown.join(', ')}${more}`, ...copies.slice(0, listedPaths)].join(
+  return [`Stay, because they were not captured: ${listed.join(', ')}${more}`, ...copies.slice(0, listedPaths)].join(
     '\n',
   )
 }
 
 function pathList(paths: readonly Raw[], style: Style, count = paths.length): string {
-  const shown = paths.slice(0, listedPaths).map(style.path).join(', ')
-  return count > listedPaths ? `${shown} and ${formatCount(count - listedPaths)} more` : shown
+  const listed = paths
+    .slice(0, listedPaths)
+    .map(path => shown(path, style))
+    .join(', ')
+  return count > listedPaths ? `${listed} and ${formatCount(count - listedPaths)} more` : listed
 }
+
+const shown = (path: Raw, style: Style): string => shortenPath(style.path(path))
 
 /** 3 when something was left as it is, or is missing where it was written. */
 export const restoreExitCode = (result: RestoreResult | undefined): number =>

@@ -43,7 +43,7 @@ export async function applyWithRoom(options: ApplyOptions): Promise<ApplyResult>
     throw isReversedForRoom(error) ? explainFailure(noRoom(root, needed, deletions, whatHolds), true) : error
   })
   const second = await part(plan.actions.filter(action => !isDeletion(action))).catch(error => {
-    throw explainFailure(error, false)
+    throw explainFailure(error, false, root)
   })
   return {
     written: second.written,

@@ -50,7 +50,7 @@ export function openDir(path: Buffer): number {
 }
 
 /** undefined where /proc is not mounted. */
-function realPathOf(fd: number): Buffer | undefined {
+export function realPathOf(fd: number): Buffer | undefined {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`, 'buffer') as unknown as Buffer
   } catch {

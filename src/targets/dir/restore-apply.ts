@@ -94,7 +94,7 @@ export class StepwiseRestore {
       await stageActions({ ...this.options, needs, links: this.links, written: this.written, left: this.left })
       failpoint('restore:staged')
     } catch (error) {
-      throw explainFailure(error, await this.reverse())
+      throw explainFailure(error, await this.reverse(), this.root)
     }
   }
 
@@ -103,7 +103,7 @@ export class StepwiseRestore {
       await pausepoint('restore:placing')
       this.placeAll()
     } catch (error) {
-      throw explainFailure(error, await this.reverse())
+      throw explainFailure(error, await this.reverse(), this.root)
     }
   }
 
@@ -112,7 +112,7 @@ export class StepwiseRestore {
     try {
       return this.result(await this.cleanUp())
     } catch (error) {
-      throw explainFailure(error, false)
+      throw explainFailure(error, false, this.root)
     }
   }
 
