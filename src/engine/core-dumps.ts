@@ -7,8 +7,8 @@ import { lstatSync } from 'node:fs'
 import { joinRaw, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 
-/** Those that the kernel dumps for, unless they are caught; IOT is another name of ABRT. */
-const DUMPS = new Set('QUIT ILL TRAP ABRT IOT BUS FPE SEGV XCPU XFSZ SYS'.split(' ').map(name => `SIG${name}`))
+/** Those that the kernel dumps for, unless they are caught. */
+const DUMPS = new Set('QUIT ILL TRAP ABRT BUS FPE SEGV XCPU XFSZ SYS'.split(' ').map(name => `SIG${name}`))
 /** The end is told only when the dump is written. */
 const AROUND_MS = 1000
 /** The clock of files ticks: their times may lie before what made them. */
@@ -49,7 +49,16 @@ function dumpOf({ at: startedAt, pid, cwd }: Started, { id, at, signal }: ExitEv
       existed: found.made < startedAt - TICK_MS,
     } as const
     const nothing = { to: undefined, hold: undefined, changed: undefined, replaced: undefined } as const
-    return { ...told, ...nothing, past: false, absent: false, directory: false, linked: false, isUnknown: false }
+    return {
+      ...told,
+      ...nothing,
+      past: false,
+      absent: false,
+      directory: false,
+      linked: false,
+      emptied: false,
+      isUnknown: false,
+    }
   }
   return undefined
 }

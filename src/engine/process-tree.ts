@@ -165,9 +165,12 @@ export class UnwatchedTree {
     for (const { pid } of all) signal(pid, 'SIGCONT')
     this.settle()
     if (await this.isGoneWithin(graceMs)) return
-    await this.freeze()
-    for (const { pid } of this.list()) signal(pid, 'SIGKILL')
-    await this.isGoneWithin(KILL_MS)
+    // Again and again: one that was being started as all were stopped may show only now.
+    for (const until = monotonicMs() + KILL_MS; monotonicMs() < until; ) {
+      await this.freeze()
+      for (const { pid } of this.list()) signal(pid, 'SIGKILL')
+      if (await this.isGoneWithin(LOOK_MS)) break
+    }
     this.settle()
   }
 

@@ -13,7 +13,12 @@ import type {
   UnmovedEvent,
 } from './trace-event.ts'
 
-const signalNames = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+/** Of several names the first one: SIGABRT is SIGIOT as well. */
+const signalNames = new Map(
+  Object.entries(constants.signals)
+    .toReversed()
+    .map(([name, number]) => [number, name]),
+)
 const NS_PER_MS = 1e6
 const lostReason = (flags: number): LostEvent['why'] => {
   if (flags & LOST.watches) return 'watches'
