@@ -173,7 +173,7 @@ onDisk('who makes room does not fill the disk first', () =>
 onDisk('one is exported with whatever is free; who compares is told what helps', () =>
   belowFloor(async () => {
     const savepoint = await opened()
-    const hint = expect.stringMatching(/run `savepoint gc`, or lower snapshots\.min_free_bytes/)
+    const hint = expect.stringMatching(/free some space .*, or lower snapshots\.min_free_bytes/)
     await expect(savepoint.diff({ from: 'zero', to: 'one' })).rejects.toMatchObject({ code: 'backend.failed', hint })
     const exported = await savepoint.exportSnapshot('one', join(elsewhere.base, 'one.tar'))
     expect(exported).toMatchObject({ files: 4 })

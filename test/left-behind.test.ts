@@ -12,6 +12,8 @@ useRuns(made => {
   space = made
 })
 
+/** The command `rm` is executed, or is held at that. */
+const untilTold = `until grep -qs '"rm"' "$SAVEPOINT_HOME"/timelines/*/runs/*/exec.jsonl; do sleep 0.01; done`
 const DAY = 24 * 60 * 60 * 1000
 const run = (script: string, options: { tracer?: string; env?: NodeJS.ProcessEnv } = {}) =>
   savepoint(space, ['run', '--tracer', options.tracer ?? 'auto', '--', 'sh', '-c', script], {
@@ -32,12 +34,9 @@ async function letGo(recorder: string): Promise<void> {
 it.each([['seccomp'], ['ptrace']])(
   'a command that is held when the run ends waits for its snapshot, too: %s',
   tracer => {
-    const work = 'mkdir work; head -c 20000000 /dev/urandom > work/data; echo important > work/notes.txt'
-    // The file tells that it is about to be executed; the capture of the large one takes longer than the rest of the script.
-    const { stderr, status } = run(
-      `${work}; mkfifo f; (echo > f; exec rm -rf work) & read line < f; sleep 0.02; exit 3`,
-      { tracer },
-    )
+    const work = 'mkdir work; head -c 60000000 /dev/urandom > work/data; echo important > work/notes.txt'
+    // To capture the large one takes much longer than to see that it was told.
+    const { stderr, status } = run(`${work}; rm -rf work & ${untilTold}; exit 3`, { tracer })
     expect([status, stderr]).toEqual([3, expect.stringContaining('snapshot on the way')])
     const guarded = savepointJson(space, ['trace']).commands.find(({ note }: { note: string | null }) => note)
     expect(guarded.note).toMatch(/^guarded by snap_/)
@@ -48,12 +47,13 @@ it.each([['seccomp'], ['ptrace']])(
 
 it('what the run waits for at its end is bounded', () => {
   space.write('../store home/config.yaml', 'snapshots: {triggers: {guard_max_hold_ms: 1}}\n')
-  const { stderr } = run(
-    'head -c 50000000 /dev/urandom > big; mkdir work; echo 1 > work/a; rm -rf work & sleep 0.02; exit 0',
-  )
+  const work = 'head -c 60000000 /dev/urandom > big; mkdir work; echo 1 > work/a'
+  const { stderr } = run(`${work}; rm -rf work & ${untilTold}; exit 0`)
   expect(stderr).not.toContain('defect')
   expect(
-    savepointJson(space, ['trace']).commands.some(({ note }: { note: string | null }) => /too late/.test(note ?? '')),
+    savepointJson(space, ['trace']).commands.some(({ note }: { note: string | null }) =>
+      /too late|went on before its snapshot/.test(note ?? ''),
+    ),
   ).toBe(true)
 })
 
