@@ -97,6 +97,22 @@ describe('a nested subvolume', () => {
     expect([space.read('src/1'), space.read('made')]).toEqual(['1\n', undefined])
   })
 
+  onDisk('that is the target, and that a run goes back with by itself: also what is not captured is named', () => {
+    const [keep, back] = ['btrfs subvolume snapshot -r . ../good', 'btrfs subvolume snapshot good work']
+    space.write('.gitignore', '*.db\n')
+    space.write('a.db', 'old')
+    space.sh(keep)
+    // By hand, before any run: from then on that is the target.
+    space.sh(`cd ..; btrfs subvolume delete work; ${back}`)
+    expect(runScript('echo PRECIOUS > a.db; echo 2 > src/1').stderr).not.toContain('replaced')
+    const { stderr } = runScript(`cd ..; btrfs subvolume delete work; ${back}`)
+    expect(stderr).toContain('the run replaced the target directory by another one\n')
+    expect(stderr).toContain('NOT protected and changed: a.db (ignored; ')
+    expect(cli('undo').stdout).toContain('NOT protected and changed: a.db (ignored; ')
+    expect([space.read('a.db'), space.read('src/1')]).toEqual(['old', '2\n'])
+    space.sh('btrfs subvolume delete ../good')
+  })
+
   for (const script of [
     'btrfs subvolume delete vol/sub; btrfs subvolume create vol/sub',
     'btrfs subvolume delete vol/sub; btrfs subvolume snapshot ../other vol/sub',

@@ -133,3 +133,14 @@ it('a run that moved the directory away and made a new one: what is in the old o
   expect(out).toMatch(/Undone: run_[\s\S]*a1$/)
   expect([space.read('a'), existsSync(space.at('z'))]).toEqual(['a1', false])
 })
+
+it.each([
+  ['and the old one is gone', 'cd ..; mv work old; mv new work; rm -rf old', 'changed'],
+  ['and the old one is there', 'cd ..; mv work old; mv new work', 'moved'],
+])('what was not captured in a target that the run replaces, %s', (_, script, what) => {
+  space.sh('cp -a . ../new; echo other > ../new/a.log')
+  runCli(space, ['snapshot'])
+  const isNamed = expect.stringMatching(new RegExp(`NOT protected and ${what}: a.log`))
+  expect(inRun(script).stderr).toEqual(isNamed)
+  expect(runCli(space, ['undo']).stdout).toEqual(isNamed)
+})

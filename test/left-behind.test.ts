@@ -45,6 +45,20 @@ it.each([['seccomp'], ['ptrace']])(
   },
 )
 
+it.each([['seccomp'], ['ptrace']])('what such a command destroys is taken back with the run: %s', tracer => {
+  for (let i = 0; i < 50; i++) space.write(`d/${i}`)
+  const { stderr } = run(`head -c 60000000 /dev/urandom > big; rm -rf d & ${untilTold}; exit 3`, { tracer })
+  expect(stderr).toContain('1 added, 50 deleted')
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect([space.read('d/0'), space.read('d/49')]).toEqual(['d/0\n', 'd/49\n'])
+})
+
+it('what is held again and again after its end does not keep a run from ending', () => {
+  const loop = 'while :; do mkdir -p x; echo 1 > x/f; rm -rf x; done'
+  expect(run(`${loop} > /dev/null 2>&1 & echo $! > ../pid; ${untilTold}; exit 5`).status).toBe(5)
+  space.sh('kill $(cat ../pid)')
+})
+
 it('what the run waits for at its end is bounded', () => {
   space.write('../store home/config.yaml', 'snapshots: {triggers: {guard_max_hold_ms: 1}}\n')
   const work = 'head -c 60000000 /dev/urandom > big; mkdir work; echo 1 > work/a'

@@ -51,6 +51,17 @@ it('what a renamed directory took along stays behind, with the way back', () => 
   for (const path of ignored) expect(space.read(path)).toBe(path)
 })
 
+it('of two directories that were swapped both get theirs back', () => {
+  for (const at of ['src', 'other']) space.write(`${at}/app.db`, at)
+  space.write('other/s', 'other\n')
+  run('mv src third; mv other src; mv third other')
+  space.sh(/^To put them back: (.*)$/m.exec(savepoint(space, ['undo']).stdout)![1]!)
+  expect(['src', 'other'].map(at => [space.read(`${at}/app.db`), space.read(`${at}/app.db.aside`)])).toEqual([
+    ['src', undefined],
+    ['other', undefined],
+  ])
+})
+
 it('the way back of very many is not endless, and replaces nothing', () => {
   for (let i = 0; i < 30; i++) space.write(`src/${i + 10}.db`, `${i}`)
   run('mv src made; mkdir src; echo mine > src/10.db')

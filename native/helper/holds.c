@@ -239,6 +239,16 @@ void holds_each(void (*visit)(uint64_t key, pid_t pid)) {
   }
 }
 
+size_t holds_waiting(pid_t *pids, size_t room) {
+  size_t count = 0;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < shared->used && count < room; i++) {
+    if (shared->holds[i].exec != 0) pids[count++] = shared->holds[i].pid;
+  }
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
 uint64_t holds_deadline(void) {
   uint64_t first = 0;
   pthread_mutex_lock(&lock);

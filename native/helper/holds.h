@@ -45,6 +45,8 @@ bool holds_add_first(uint64_t key, pid_t pid, uint32_t exec);
 void holds_give_up(void);
 /* All that wait. Only for the guard, after the helper's death: nobody else may add or release any meanwhile. */
 void holds_each(void (*visit)(uint64_t key, pid_t pid));
+/* Who waits: the first `room` of them, into `pids`; returns how many. */
+size_t holds_waiting(pid_t *pids, size_t room);
 /* When the next one has waited long enough; 0: none waits. */
 uint64_t holds_deadline(void);
 /* Lets one go on that has waited too long, and returns its execution; 0 when there is none. */

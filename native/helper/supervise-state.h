@@ -13,8 +13,8 @@
 #include "frames.h"
 #include "holders.h"
 
-/* u32 kind, u32 number. */
-enum { REQUEST_BYTES = 8 };
+/* u32 kind, u32 number. MAX_DELAYED: of so many that were held at the end of the command the end is awaited. */
+enum { REQUEST_BYTES = 8, MAX_DELAYED = 64 };
 
 struct state {
   int epoll, events, signals, wake, listener, failure, watched;
@@ -31,6 +31,10 @@ struct state {
   bool waits;              /* it has been told that the recording goes on after the command */
   bool command_ended;      /* so, by `status`; `ended` when it has been told */
   int status;
+  pid_t delayed[MAX_DELAYED]; /* whom we have held, so that they are not done when the command is */
+  size_t delayed_count;
+  bool delayed_known;  /* all who were held then are among them */
+  uint64_t delayed_ns; /* until when they are waited for */
   uint8_t request[REQUEST_BYTES];
   size_t request_length;
   uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -32,6 +33,8 @@ enum { MAX_EVENTS = 256 };
 static const uint64_t min_collect_ns = 5000000, max_collect_ns = 50000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
+/* How long what was held when the command ended may take afterwards. */
+static const uint64_t delayed_ns = 1000000000;
 
 static void watch(int epoll, int fd, uint32_t events, void *tag) {
   struct epoll_event event = {.events = events, .data.ptr = tag};
@@ -128,8 +131,43 @@ static int rest_ms(const struct state *state) {
   uint64_t signals = group_signals_deadline();
   if (next == 0 || (signals != 0 && signals < next)) next = signals;
   if (tree_is_ending() && !state->ended && (next == 0 || now + look_ns < next)) next = now + look_ns;
+  if (state->delayed_ns > now && (next == 0 || now + look_ns < next)) next = now + look_ns;
   if (next == 0) return -1;
   return now >= next ? 0 : (int)((next - now + 999999) / 1000000);
+}
+
+static bool is_among(pid_t pid, const pid_t *pids, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (pids[i] == pid) return true;
+  }
+  return false;
+}
+
+/*
+ * What goes on when the command has ended may need the reader: while the state before is captured, for its changes; or it has executed
+ * something that is held by then, and goes on when there is a snapshot, or has waited long enough. Without us it would have been done
+ * earlier: so what it does next still counts as the run's, for a while. What is held later delays nothing: that may have no end.
+ */
+static bool is_delayed(struct state *state) {
+  pid_t waiting[MAX_DELAYED];
+  if (!state->command_ended || state->ended || state->reader_gone) return false;
+  bool goes_on = holds_want_changes() && tree_members(NULL, 0) > 0;
+  size_t count = holds_waiting(waiting, MAX_DELAYED);
+  for (size_t i = 0; i < count && state->delayed_count < MAX_DELAYED && (goes_on || !state->delayed_known); i++) {
+    if (!is_among(waiting[i], state->delayed, state->delayed_count)) state->delayed[state->delayed_count++] = waiting[i];
+  }
+  state->delayed_known = true;
+  bool lives = false;
+  for (size_t i = 0; i < state->delayed_count; i++) {
+    /* Who was killed may stand among those who wait for ever. */
+    if (kill(state->delayed[i], 0) != 0) continue;
+    lives = true;
+    goes_on = goes_on || is_among(state->delayed[i], waiting, count);
+  }
+  if (goes_on) state->delayed_ns = monotonic_ns() + delayed_ns;
+  if (goes_on || (lives && monotonic_ns() < state->delayed_ns)) return true;
+  state->delayed_ns = 0;
+  return false;
 }
 
 static void loop(struct state *state) {
@@ -147,12 +185,7 @@ static void loop(struct state *state) {
       if (!state->waits) tell_waiting(state);
       ending = true;
     }
-    /*
-     * What goes on may need the reader: while the state before is captured, for its changes; or it has executed something that is
-     * held, and goes on when there is a snapshot, or has waited long enough.
-     */
-    bool is_held = holds_deadline() != 0 || (holds_want_changes() && tree_members(NULL, 0) > 0);
-    bool waits = state->command_ended && !state->ended && !state->reader_gone && is_held;
+    bool waits = is_delayed(state);
     if (state->command_ended && !state->ended && !ending && !waits) {
       /* The command's own end is told after all that ended before it. */
       while (handle(state, 0));

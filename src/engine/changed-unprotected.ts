@@ -159,8 +159,8 @@ function isBornIn(root: number, path: Raw, { startedAt, endedAt }: Run): boolean
   }
 }
 
-/** What lay in a directory that was moved, and has something in its place now. */
-function* inMovedDirectories(
+/** What lay in a directory that was moved, and has something in its place now. '' is the target itself. */
+export function* inMovedDirectories(
   store: Store,
   directories: ReadonlySet<Raw>,
   trees: { before: Id; now: Id },
@@ -172,7 +172,7 @@ function* inMovedDirectories(
     if (++walked > MAX_WALKED) return
     if (isBelowAny(directory, directories)) continue
     const [before, now] = [trees.before, trees.now].map(tree => entryAt(store, tree, directory))
-    const start = below(directory, before, now)
+    const start = directory === '' ? pairsIn(store, '', trees.before, trees.now) : below(directory, before, now)
     for (const pair of start ? descend(start, ({ path, before, now }) => below(path, before, now)) : []) {
       if (++walked > MAX_WALKED) return
       const { path, before } = pair

@@ -3,7 +3,7 @@
  * directory that the process was started in, under the name that the kernel gives by itself (`core`, `core.PID`), and last
  * changed when the process ended, it is told as what that process wrote.
  */
-import { lstatSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import { joinRaw, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { ExecEvent, ExitEvent, PathEvent, TraceEvent } from '../tracers/trace-event.ts'
 
@@ -13,6 +13,10 @@ const DUMPS = new Set('QUIT ILL TRAP ABRT BUS FPE SEGV XCPU XFSZ SYS'.split(' ')
 const AROUND_MS = 1000
 /** The clock of files ticks: their times may lie before what made them. */
 const TICK_MS = 20
+
+const ELF_MAGIC = '\x7fELF'
+const ELF_TYPE_AT = 16
+const ELF_CORE = 4
 
 type Started = Pick<ExecEvent, 'at' | 'pid' | 'cwd'>
 
@@ -63,11 +67,23 @@ function dumpOf({ at: startedAt, pid, cwd }: Started, { id, at, signal }: ExitEv
   return undefined
 }
 
+/** undefined when it is no core dump. */
 function timesOf(path: Raw): { changed: number; made: number } | undefined {
   try {
     const found = lstatSync(rawToBytes(path))
-    return found.isFile() ? { changed: found.mtimeMs, made: found.birthtimeMs } : undefined
+    return found.isFile() && isDump(path) ? { changed: found.mtimeMs, made: found.birthtimeMs } : undefined
   } catch {
     return undefined
+  }
+}
+
+function isDump(path: Raw): boolean {
+  const fd = openSync(rawToBytes(path), 'r')
+  try {
+    const head = Buffer.alloc(ELF_TYPE_AT + 2)
+    readSync(fd, head, 0, head.length, 0)
+    return head.toString('latin1', 0, ELF_MAGIC.length) === ELF_MAGIC && head.readUInt16LE(ELF_TYPE_AT) === ELF_CORE
+  } finally {
+    closeSync(fd)
   }
 }

@@ -29,6 +29,7 @@ import {
 import { type Kept, keptOf } from './native-ref.ts'
 import { neighbouringRuns } from './neighbouring-runs.ts'
 import { newOperation } from './new-operation.ts'
+import { refuseLost } from './open-timeline.ts'
 import type { RestoreResult } from './results.ts'
 import { rollback } from './rollback.ts'
 import type { RestoreOptions } from './savepoint.ts'
@@ -44,6 +45,7 @@ export async function rollbackNatively(ctx: Context, ref: string, options: Resto
     throw new SavepointError('usage', 'Cannot roll back natively: a filesystem goes back as a whole', {
       hint: `--all takes the whole of ${showPath(rawFromBytes(ctx.targetPath))}, also what rules exclude; without --native only ${showPath(ctx.subdirectory)}/ is rolled back`,
     })
+  refuseLost(ctx.timelineDir, ctx.db, 'roll back natively')
   const dryRun = options.dryRun === true
   const snapshot = resolveSnapshot(ctx.db, ref)
   const going = goingOf(snapshot)

@@ -9,7 +9,7 @@ import { quoteWord } from '../model/shell-quote.ts'
 import type { Run, Skipped } from '../model/snapshot.ts'
 import type { Store } from '../store/store.ts'
 import { differingEntries } from '../store/tree-diff.ts'
-import { lookAtDir } from '../targets/dir/dir-target.ts'
+import { isInCopy, lookAtDir } from '../targets/dir/dir-target.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { Context } from './context.ts'
 import { hasCaptured } from './known-path.ts'
@@ -35,7 +35,8 @@ export function sayOwnTimelines(ctx: Context, paths: readonly Raw[]): void {
   for (const target of paths.length > 0 ? allTargets(ctx.home) : []) {
     const path = relativeTo(ctx.targetPath, target.path)
     const holder = path && paths.find(each => isWithin(path, each))
-    if (!path || !holder || atItsPlace(target)) continue
+    const isThere = atItsPlace(target) && !isInCopy(target.path, target.identity)
+    if (!path || !holder || isThere) continue
     const way = wayBack(target, absolutePath(ctx.targetPath, holder))
     if (way !== undefined) ctx.notice(`${showPath(path)} has a timeline of its own: ${way}`)
   }

@@ -14,6 +14,7 @@ import type { Context } from './context.ts'
 import { sayWhoWrites } from './current-writer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { takeSnapshot } from './snapshot.ts'
+import { noteSubvolume } from './target-dataset.ts'
 
 /** In a tree with fewer files and directories than this, the command waits: it is not for long. */
 const LARGE = 1000
@@ -108,6 +109,8 @@ async function take(
   const say = (told: (text: string) => void) => (text: string) => (isBegun() ? void notices.push(text) : told(text))
   // It shows the state of now, however long it takes.
   const at = ctx.now()
+  // Also for the end of the run, which is told from this context.
+  noteSubvolume(ctx)
   const own: Context = {
     ...ctx,
     now: () => at,

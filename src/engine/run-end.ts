@@ -35,7 +35,7 @@ import { captureGone, findTarget, plainDetail } from './target-at-end.ts'
 import { isTarget } from './target-dataset.ts'
 import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
-import { formerPlaceDetail } from './unprotected.ts'
+import { replacedDetail } from './unprotected.ts'
 import { unseenStores } from './unseen-stores.ts'
 import { completeTrace } from './untold-executions.ts'
 
@@ -197,7 +197,7 @@ async function finishLocked(
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(withLikely(edits, [...guarded, ...likely])),
       ...guardedDetail(guarded),
-      ...formerPlaceDetail(isReplaced ? movedTo : undefined),
+      ...replacedDetail(isReplaced && displacedBy !== 'others', isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),
     },

@@ -4,7 +4,14 @@ import { quoteWord } from '../model/shell-quote.ts'
 import type { Operation, Snapshot } from '../model/snapshot.ts'
 import { encodeTree } from '../store/tree-codec.ts'
 import { rootEntryOf } from '../targets/dir/capture.ts'
-import { identityOf, isSubvolumeRoot, lastingIdentity, obstacleAt, statDir } from '../targets/dir/dir-target.ts'
+import {
+  identityOf,
+  isInCopy,
+  isSubvolumeRoot,
+  lastingIdentity,
+  obstacleAt,
+  statDir,
+} from '../targets/dir/dir-target.ts'
 import { emptyCache } from '../targets/dir/stat-cache.ts'
 import type { Live } from './capture-live.ts'
 import type { Context } from './context.ts'
@@ -32,7 +39,7 @@ export function findTarget(ctx: Context, movedTo: Buffer | undefined, by: Displa
   if (moved) ctx.notice(`${displaced('moved', by)} to ${place}${by === 'others' ? '' : '; undo moves it back'}`)
   const stat = statDir(ctx.targetPath)
   const wasSubvolume = isSubvolumeRoot(ctx.identity)
-  const isReplaced = stat !== undefined && !isTarget(ctx, stat)
+  const isReplaced = stat !== undefined && (!isTarget(ctx, stat) || isInCopy(ctx.targetPath, ctx.identity))
   if (!stat || isReplaced) refuseUnseen(ctx)
   if (isReplaced) ctx.identity = lastingIdentity(ctx.targetPath, identityOf(stat))
   const isPlainNow = isReplaced && wasSubvolume && !isSubvolumeRoot(ctx.identity)

@@ -4,7 +4,15 @@
  */
 import { lastingMountOf } from '../backends/mounts-below.ts'
 import type { Stat } from '../native/addon.ts'
-import { datasetOf, identityOf, isOnAnotherDataset, sameIdentity } from '../targets/dir/dir-target.ts'
+import {
+  type DirIdentity,
+  datasetOf,
+  identityOf,
+  isInCopy,
+  isOnAnotherDataset,
+  lastingIdentity,
+  sameIdentity,
+} from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 import { isOnDatasetOfAnotherName } from './noted-mount.ts'
 import { noteTarget } from './target-registry.ts'
@@ -42,8 +50,16 @@ export function noteDataset(ctx: Context): void {
 
 function recordDataset(ctx: Context): void {
   const dataset = datasetOf(ctx.targetPath)
-  if (dataset === undefined) return
-  ctx.identity = { ...ctx.identity, dataset }
+  if (dataset !== undefined) record(ctx, { ...ctx.identity, dataset })
+}
+
+/** When it is captured: who has put a copy of a btrfs subvolume in its place by then means that to be the target. */
+export function noteSubvolume(ctx: Context): void {
+  if (isInCopy(ctx.targetPath, ctx.identity)) record(ctx, lastingIdentity(ctx.targetPath, ctx.identity))
+}
+
+function record(ctx: Context, recorded: DirIdentity): void {
+  ctx.identity = recorded
   const { timelineId: id, timelineDir: directory, targetPath: path, identity } = ctx
   noteTarget({ id, directory, path, identity })
 }

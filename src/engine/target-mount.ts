@@ -8,7 +8,7 @@ import { rawToText } from '../model/raw-path.ts'
 import { identityOf, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { Context } from './context.ts'
 import { notedMount, writeMount } from './noted-mount.ts'
-import { noteDataset } from './target-dataset.ts'
+import { noteDataset, noteSubvolume } from './target-dataset.ts'
 import { parentPath } from './target-registry.ts'
 
 /** In words. */
@@ -23,6 +23,7 @@ export function noteMount(ctx: Context): void {
   const mount = stat && sameIdentity(identityOf(stat), ctx.identity) ? mountOf(ctx.targetPath) : undefined
   if (!mount) return
   if (isOnZfs(mount)) noteDataset(ctx)
+  noteSubvolume(ctx)
   writeMount(ctx, mount)
 }
 

@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs'
 import type { Id } from '../model/entry.ts'
 import { type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import type { Run, Skipped } from '../model/snapshot.ts'
-import { changedUnprotected, noneUnprotected } from './changed-unprotected.ts'
+import { changedUnprotected, inMovedDirectories, noneUnprotected } from './changed-unprotected.ts'
 import type { Context } from './context.ts'
 import { editsOf } from './edits-meanwhile.ts'
 import { missingUnprotected, toGone } from './gone-unprotected.ts'
@@ -28,7 +28,9 @@ interface States {
 /** Which run it was; undefined: an operation of ours, which changes nothing that is not captured. */
 export interface Doer {
   run: Run
-  /** Where the directory is that the run put another one in the place of. */
+  /** It put another directory in the place of the target. */
+  hasReplaced?: boolean
+  /** Where that is then, if it is anywhere. */
   formerPlace?: Buffer
   /** What it touched and may hold somebody else's edit, too. */
   mixed: readonly Raw[]
@@ -36,16 +38,27 @@ export interface Doer {
   hasPurged: boolean
 }
 
-/** What `operation` records of a directory that was replaced and is still somewhere. */
-export const formerPlaceDetail = (place: Buffer | undefined): Record<string, unknown> =>
-  place ? { former_place: rawFromBytes(place) } : {}
+/** What `operation` records of a directory that was replaced, by the run or others, and may still be somewhere. */
+export const replacedDetail = (byRun: boolean, place: Buffer | undefined): Record<string, unknown> => ({
+  ...(byRun && { replaced: true }),
+  ...(place && { former_place: rawFromBytes(place) }),
+})
 
 export function doerOf(ctx: Context, id: string): Doer | undefined {
   const run = ctx.db.runs().find(run => run.id === id)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === id)
   const place = operation?.detail.former_place
   const formerPlace = typeof place === 'string' ? rawToBytes(place) : undefined
-  return run && { run, formerPlace, mixed: editsOf(operation).mixed, hasPurged: operation?.detail.purged === true }
+  const hasReplaced = operation?.detail.replaced === true
+  return (
+    run && {
+      run,
+      hasReplaced,
+      formerPlace,
+      mixed: editsOf(operation).mixed,
+      hasPurged: operation?.detail.purged === true,
+    }
+  )
 }
 
 export function unprotectedWork(ctx: Context, states: States, doer: Doer | undefined): UnprotectedWork {
@@ -57,9 +70,11 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   const isMoved = new Set(moved.map(({ path }) => path))
   const replaced = replacedMounts(ctx.store, before, after, now, scope)
   const lost = missing.filter(({ path, reason }) => reason === 'mount' && !isMoved.has(path))
+  const others = doer.hasReplaced ? [...inMovedDirectories(ctx.store, new Set(['']), { before, now })] : []
   const changed = changedUnprotected(ctx, doer.run, moves, { before, now }, [
     ...moved,
     ...replaced.map(skipped => ({ ...skipped, to: undefined })),
+    ...others.map(skipped => ({ ...skipped, to: placeOutside(doer, skipped) })),
   ])
   // Also one that another one of its name took the place of.
   const changedMounts = changed.paths.filter(({ reason, to }) => reason === 'mount' && to === undefined)
@@ -81,12 +96,17 @@ export function unprotectedWork(ctx: Context, states: States, doer: Doer | undef
   }
 }
 
-function movedAway({ formerPlace }: Doer, moves: OwnMoves, missing: readonly Skipped[], now: Id): ChangedPath[] {
+function movedAway(doer: Doer, moves: OwnMoves, missing: readonly Skipped[], now: Id): ChangedPath[] {
   return missing.flatMap(skipped => {
     const to = moves.placeOf(skipped.path, now)
     if (to !== undefined) return [{ ...skipped, to }]
-    const place = formerPlace && absolutePath(formerPlace, skipped.path)
-    const isThere = place && lstatSync(place, { throwIfNoEntry: false }) !== undefined
-    return isThere ? [{ ...skipped, to: rawFromBytes(place) }] : []
+    const place = placeOutside(doer, skipped)
+    return place === undefined ? [] : [{ ...skipped, to: place }]
   })
+}
+
+/** Where it is with the directory that another one took the place of. */
+function placeOutside({ formerPlace }: Doer, { path }: Skipped): Raw | undefined {
+  const place = formerPlace && absolutePath(formerPlace, path)
+  return place && lstatSync(place, { throwIfNoEntry: false }) ? rawFromBytes(place) : undefined
 }

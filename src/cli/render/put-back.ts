@@ -27,8 +27,18 @@ export function putBackLines({ leftAlone, unprotected, dryRun }: RestoreResult, 
 
 const isOutside = (path: Raw): boolean => path.startsWith('/')
 
-/** What goes from one directory to one other goes at once. Nothing is replaced by it. */
+/** Nothing is replaced by it: what is in the place of another one goes aside first, as where two directories were swapped. */
 function commandFor(moves: Move[], style: Style): string {
+  const places = new Set(moves.map(({ to }) => to))
+  const aside = moves.filter(({ from }) => places.has(from)).map(({ from }) => ({ from, to: asideOf(from) }))
+  const rest = moves.map(({ from, to }) => ({ from: places.has(from) ? asideOf(from) : from, to }))
+  return [aside, rest].flatMap(each => commandsFor(each, style)).join('; ')
+}
+
+const asideOf = (path: Raw): Raw => `${path}.aside`
+
+/** What goes from one directory to one other goes at once. */
+function commandsFor(moves: Move[], style: Style): string[] {
   const groups = Map.groupBy(moves, ({ from, to }) => {
     const isRenamed = nameOf(from) !== nameOf(to)
     return isRenamed ? `${from}\0${to}` : `${parentOf(from)}\0${parentOf(to)}\0`
@@ -37,7 +47,7 @@ function commandFor(moves: Move[], style: Style): string {
     const { from, to } = group[0]!
     const target = nameOf(from) === nameOf(to) ? `${wordOf(parentOf(to), style)}/` : wordOf(to, style)
     return `mv -n ${group.map(each => wordOf(each.from, style)).join(' ')} ${target}`
-  }).join('; ')
+  })
 }
 
 const nameOf = (path: Raw): Raw => path.slice(path.lastIndexOf('/') + 1)
