@@ -53,10 +53,13 @@ it.each([['seccomp'], ['ptrace']])('what such a command destroys is taken back w
   expect([space.read('d/0'), space.read('d/49')]).toEqual(['d/0\n', 'd/49\n'])
 })
 
-it('what is held again and again after its end does not keep a run from ending', () => {
+it('what is held again and again after its end does not keep a run from ending', async () => {
   const loop = 'while :; do mkdir -p x; echo 1 > x/f; rm -rf x; done'
   expect(run(`${loop} > /dev/null 2>&1 & echo $! > ../pid; ${untilTold}; exit 5`).status).toBe(5)
+  const recorder = await leftRecorder(space.home)
   space.sh('kill $(cat ../pid)')
+  // With the last of them: until then something is removed and made.
+  await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000, interval: 20 })
 })
 
 it('what the run waits for at its end is bounded', () => {

@@ -1,6 +1,6 @@
 /** A protected directory in a temporary place: its own home, its own user home, nothing of the machine's settings. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type OpenOptions, open, type Savepoint } from '../../src/index.ts'
@@ -84,7 +84,9 @@ export class Workspace {
     for (const savepoint of this.#opened) savepoint.close()
     try {
       // What a run has left running may still be recorded.
-      rmSync(this.base, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
+      // Where somebody else removes something meanwhile, Node stops without a word.
+      for (let i = 0; i < 3 && existsSync(this.base); i++)
+        rmSync(this.base, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
     } catch {
       // Only its owner's way back in may be missing: tests take modes away.
       execFileSync('chmod', ['-R', 'u+rwX', this.base], { stdio: 'ignore' })
