@@ -2,6 +2,9 @@
 // build/test-summary, then a line for each failure: `failed: FILE > TEST: first line of the error`. From them
 // scripts/test.sh makes the end of its report.
 //
+// A test that failed, and passed when it was tried again (CI only), is no failure, and a defect all the same, of itself or of
+// the product: `unsteady: FILE > TEST: first line of the error`.
+//
 // The reason of a skip is the note of `ctx.skip('needs …')`, or `[needs …]` in the title. With CI=true only a machine
 // that is another one by its nature excuses a skip: another operating system, another processor, or a kernel without
 // the feature. Any other skip (a tool that is missing, root that is missing, no reason at all) counts as failed there,
@@ -26,6 +29,7 @@ export default class SummaryReporter {
     const count = { passed: 0, skipped: 0 }
     const skips = []
     const failures = []
+    const unsteady = []
     const fail = (where, error) => failures.push(`failed: ${where.replace(/\s+/g, ' ')}: ${firstLine(error)}`)
     for (const error of unhandledErrors) fail('outside of any test', error)
     for (const module of modules) {
@@ -38,8 +42,10 @@ export default class SummaryReporter {
       for (const test of module.children.allTests()) {
         const { state, note, errors } = test.result()
         const name = `${file} > ${test.fullName}`
-        if (state === 'passed') count.passed++
-        else if (state === 'skipped') {
+        if (state === 'passed') {
+          count.passed++
+          if (test.diagnostic()?.flaky) unsteady.push(`unsteady: ${name.replace(/\s+/g, ' ')}: ${firstLine(errors?.[0] ?? {})}`)
+        } else if (state === 'skipped') {
           const reason = note ?? /[[(](?:skipped: )?(needs [^\])]+)[\])]/.exec(test.fullName)?.[1] ?? 'no reason given'
           if (strict && !ACCEPTED.test(reason)) fail(name, { message: `skip not accepted: ${reason}` })
           else {
@@ -57,7 +63,7 @@ export default class SummaryReporter {
     mkdirSync(dirname(this.file), { recursive: true })
     writeFileSync(
       this.file,
-      [`${count.passed} ${failures.length} ${count.skipped}`, ...listed].map(line => `${line}\n`).join(''),
+      [`${count.passed} ${failures.length} ${count.skipped}`, ...unsteady, ...listed].map(line => `${line}\n`).join(''),
     )
   }
 }

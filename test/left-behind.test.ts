@@ -1,8 +1,10 @@
 /** What goes on when the command of a run ends: what it waits for, who records it, and what it may not do. */
 import { existsSync, readdirSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import { useRuns } from './support/background-run.ts'
+import { type FileLock, tryLock } from '../src/store/file-lock.ts'
+import { type BackgroundRun, startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
 import { leftRecorder } from './support/left-recorder.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -14,6 +16,8 @@ useRuns(made => {
 
 /** The command `rm` is executed, or is held at that. */
 const untilTold = `until grep -qs '"rm"' "$SAVEPOINT_HOME"/timelines/*/runs/*/exec.jsonl; do sleep 0.01; done`
+/** Far longer than what has done nothing is waited for. */
+const AT_REST_MS = 500
 const DAY = 24 * 60 * 60 * 1000
 const run = (script: string, options: { tracer?: string; env?: NodeJS.ProcessEnv } = {}) =>
   savepoint(space, ['run', '--tracer', options.tracer ?? 'auto', '--', 'sh', '-c', script], {
@@ -26,8 +30,8 @@ function leave(script: string, env: NodeJS.ProcessEnv = {}) {
   return run(`setsid sh -c 'read line < go; ${script}' > /dev/null 2>&1 < /dev/null &`, { env })
 }
 
-async function letGo(recorder: string): Promise<void> {
-  space.sh('echo > go')
+async function letGo(recorder: string, fifo = 'go'): Promise<void> {
+  space.sh(`echo > ${fifo}`)
   await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000, interval: 20 })
 }
 
@@ -51,6 +55,57 @@ it.each([['seccomp'], ['ptrace']])('what such a command destroys is taken back w
   expect(stderr).toContain('1 added, 50 deleted')
   expect(savepoint(space, ['undo']).status).toBe(0)
   expect([space.read('d/0'), space.read('d/49')]).toEqual(['d/0\n', 'd/49\n'])
+})
+
+it.each([['seccomp'], ['ptrace']])('what is at work when the command ends is its work: %s', tracer => {
+  for (let i = 1; i <= 100; i++) space.write(`d/${i}`)
+  const { stderr, status } = run('for i in $(seq 40); do rm -f d/$i & done; exit 6', { tracer })
+  expect([status, stderr]).toEqual([6, expect.stringContaining('40 deleted')])
+  expect(stderr).not.toContain('of this run go on')
+  expect(savepoint(space, ['undo']).stderr).not.toContain('somebody')
+  expect(readdirSync(space.at('d'))).toHaveLength(100)
+})
+
+/** A run whose command has ended, and which waits for `held` to take its last snapshot, while what it left does its work. */
+async function changeAfterEnd(): Promise<{ child: BackgroundRun; held: FileLock }> {
+  space.write('b')
+  space.sh('mkfifo ../go ../done')
+  const left =
+    '(read line < ../go; rm b; echo new > c; echo > ../done; read line < ../go) > /dev/null 2>&1 < /dev/null &'
+  const child = await startRun(space, `${left} READY; read line; exit 3`)
+  await untilLater(space, child.id)
+  const held = tryLock(
+    join(space.home, 'timelines', readdirSync(join(space.home, 'timelines'))[0]!, 'lock'),
+    'exclusive',
+    'hold it',
+  )!
+  child.say('')
+  // Its end is seen by nobody but who waits; it is time itself that is waited for.
+  await pause(AT_REST_MS)
+  space.sh('echo > ../go; read line < ../done')
+  return { child, held }
+}
+
+it("what it changes after that, until the state at the end is captured, is the run's, too", async () => {
+  const { child, held } = await changeAfterEnd()
+  held.release()
+  const { status, stderr } = await child.ended
+  expect([status, stderr]).toEqual([3, expect.stringContaining('1 added, 1 deleted')])
+  expect(stderr).toContain('of this run goes on')
+  const recorder = await leftRecorder(space.home)
+  expect(savepoint(space, ['undo']).stderr).not.toContain('somebody')
+  expect([space.read('b'), existsSync(space.at('c'))]).toEqual(['b\n', false])
+  await letGo(recorder, '../go')
+})
+
+it('and when who waits for that is killed, what goes on is neither stopped nor lost', async () => {
+  const { child, held } = await changeAfterEnd()
+  child.child.kill('SIGKILL')
+  await child.ended
+  held.release()
+  expect(savepoint(space, ['undo']).status).toBe(0)
+  expect([space.read('b'), existsSync(space.at('c'))]).toEqual(['b\n', false])
+  space.sh('echo > ../go')
 })
 
 it('what is held again and again after its end does not keep a run from ending', async () => {

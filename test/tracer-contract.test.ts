@@ -332,13 +332,13 @@ function contract({ settings, scriptsByPath, rootOnly, cannotHold }: Driver): vo
     it('T5 a daemon (setsid, twice forked) is traced until it ends, and one that goes on is said', async () => {
       await run('mkfifo f; (setsid sh -c "/bin/true in-daemon; echo > f" &) ; read line < f; touch done')
       expect(find('/bin/true in-daemon')).toMatchObject({ exitCode: 0 })
-      const { trace } = await run(
+      const { run: daemonised, trace } = await run(
         'mkfifo g up; (setsid sh -c "echo > up; read line < g; touch late" </dev/null >/dev/null 2>&1 &) ; read line < up',
       )
       expect(trace).toMatchObject({ survivors: true, running: [{ pid: expect.any(Number), name: 'sh' }] })
       expect(runCli(space, ['trace']).stdout).toMatch(/ outlived {2}sh -c 'echo > up; read line < g; touch late'\n/)
       // Who records what goes on: without it that goes on all the same.
-      const recorder = await leftRecorder(space.home)
+      const recorder = await leftRecorder(space.home, daemonised!.id)
       process.kill(Number(recorder), 'SIGKILL')
       await vi.waitUntil(() => !existsSync(`/proc/${recorder}`), { timeout: 60_000 })
       space.sh('echo > g')

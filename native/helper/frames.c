@@ -24,7 +24,9 @@ struct stream {
   uint32_t lost;
   bool awake;
   bool paused;
+  size_t last; /* of what waits while it is paused, so much is still for the former reader */
   _Atomic bool broken, commands_only; /* set under the lock; any thread may look */
+  _Atomic uint64_t told_ns;
 };
 
 uint64_t in_ns(struct timespec time) {
@@ -132,10 +134,21 @@ static bool is_of_command(const struct frame *frame) {
   return type == FRAME_EXEC || type == FRAME_EXIT || type == FRAME_UNDONE || type == FRAME_LOST;
 }
 
-void stream_leave_to_next(struct stream *stream) {
+/* Under the lock. */
+static void add(struct stream *stream, struct frame *frame) {
+  if (stream->broken) return;
+  if (stream->lost > 0) tell_lost(stream);
+  if (stream->lost == 0 && make_room(stream, frame->length)) append(stream, frame);
+  else stream->lost++;
+}
+
+void stream_leave_to_next(struct stream *stream, struct frame *frame) {
   pthread_mutex_lock(&stream->lock);
+  add(stream, frame);
   stream->commands_only = stream->paused = true;
+  stream->last = stream->length;
   pthread_mutex_unlock(&stream->lock);
+  stream_drain(stream);
 }
 
 bool stream_is_left(const struct stream *stream) { return stream->commands_only; }
@@ -152,11 +165,8 @@ void stream_put(struct stream *stream, struct frame *frame) {
     pthread_mutex_unlock(&stream->lock);
     return;
   }
-  if (!stream->broken) {
-    if (stream->lost > 0) tell_lost(stream);
-    if (stream->lost == 0 && make_room(stream, frame->length)) append(stream, frame);
-    else stream->lost++;
-  }
+  add(stream, frame);
+  stream->told_ns = monotonic_ns();
   bool wake = !stream->awake && stream->wake_fd >= 0;
   stream->awake = true;
   pthread_mutex_unlock(&stream->lock);
@@ -166,19 +176,22 @@ void stream_put(struct stream *stream, struct frame *frame) {
 bool stream_flush(struct stream *stream) {
   pthread_mutex_lock(&stream->lock);
   stream->awake = false;
-  while (stream->length > 0 && !stream->broken && !stream->paused) {
-    ssize_t sent = send(stream->fd, stream->data + stream->from, stream->length, MSG_DONTWAIT | MSG_NOSIGNAL);
+  size_t due = stream->paused ? stream->last : stream->length;
+  while (due > 0 && !stream->broken) {
+    ssize_t sent = send(stream->fd, stream->data + stream->from, due, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (sent < 0) stream->broken = true;
     else {
       stream->from += (size_t)sent;
       stream->length -= (size_t)sent;
+      due -= (size_t)sent;
     }
   }
-  if (stream->broken) stream->length = 0;
+  if (stream->broken) stream->length = due = 0;
   if (stream->length == 0) stream->from = 0;
-  bool done = stream->length == 0 || stream->paused;
+  stream->last = due;
+  bool done = due == 0;
   pthread_mutex_unlock(&stream->lock);
   return done;
 }
@@ -189,5 +202,7 @@ void stream_drain(struct stream *stream) {
     poll(&waiting, 1, -1);
   }
 }
+
+uint64_t stream_told_ns(const struct stream *stream) { return stream->told_ns; }
 
 bool stream_is_broken(const struct stream *stream) { return stream->broken; }

@@ -17,12 +17,13 @@ enum frame_type {
   FRAME_EXIT = 3,    /* EXEC, CODE, SIGNAL */
   FRAME_PATH = 4,    /* op; EXEC, PATH, TO, CHANGED, REPLACED; with a NUMBER: waits for REQUEST_RELEASE of it */
   FRAME_LOST = 5,    /* NUMBER: how many frames; flags: why */
-  FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on, PIDS: the first of them, as u32 */
+  FRAME_END = 6,     /* of the command itself: CODE, SIGNAL; NUMBER: processes that go on, PIDS: the first of them, as u32. What they do is told until REQUEST_LEAVE */
   FRAME_FAILED = 7,  /* the command could not be started: NUMBER is the errno */
   FRAME_BARRIER = 8, /* NUMBER: everything that came before its request has been sent */
   FRAME_UNDONE = 9,  /* EXEC, or with an op its rename of PATH to TO, did not happen after all: the system refused it */
   FRAME_LATE = 10,   /* EXEC was held for as long as is allowed, and goes on */
   FRAME_STOPPED = 11, /* the command; NUMBER: 1, or 0 when it goes on. Only where it cannot be seen from outside */
+  FRAME_LEFT = 13,   /* REQUEST_LEAVE is done. NUMBER: processes that go on, PIDS: the first of them, as u32 */
   FRAME_HELD = 20,   /* PATH can be written by a process without another call */
   FRAME_KEPT = 22,   /* op is about to destroy PATH; kept as NUMBER (FLAG_TRUNCATED: not); EXEC, TIME, MODE, UID, GID, MTIME */
   FRAME_SAFE = 26,   /* op is about to destroy PATH, which somebody else has written; with this MTIME it is in a snapshot */
@@ -122,10 +123,12 @@ void stream_put(struct stream *stream, struct frame *frame);
 bool stream_flush(struct stream *stream);
 /* For the very last frames: waits for a slow reader. */
 void stream_drain(struct stream *stream);
-/* From here on only what commands tell is kept, for the next reader, until that says that it is there. */
-void stream_leave_to_next(struct stream *stream);
+/* The last frame for this reader; waits for it. From here on only what commands tell is kept, for the next one, until that says that it is there. */
+void stream_leave_to_next(struct stream *stream, struct frame *frame);
 void stream_resume(struct stream *stream);
 bool stream_is_left(const struct stream *stream);
+/* When a frame was put last, of the monotonic clock. */
+uint64_t stream_told_ns(const struct stream *stream);
 bool stream_is_broken(const struct stream *stream);
 
 uint64_t in_ns(struct timespec time);

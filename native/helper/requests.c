@@ -29,6 +29,7 @@ enum request {
   REQUEST_BEGUN = 12,
   REQUEST_WALKED = 13, /* the same as CAPTURED, and everything was looked at */
   REQUEST_KEEP_ALL = 15,
+  REQUEST_LEAVE = 16,  /* after the end, answered by FRAME_LEFT: what goes on is no part of the run any more */
   REQUEST_FOLLOW = 14, /* by the next reader, after the end: what goes on is told until nothing does */
 };
 
@@ -65,12 +66,17 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
   if (kind == REQUEST_STOP) tree_end(number);
   if (kind == REQUEST_FREEZE) tree_freeze();
   if (kind == REQUEST_THAW) tree_thaw();
-  if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW) return;
+  bool is_leaving = kind == REQUEST_LEAVE && state->ended;
+  if (kind != REQUEST_BARRIER && kind != REQUEST_LOOK && kind != REQUEST_FREEZE && kind != REQUEST_THAW && !is_leaving) return;
   if (state->driver->settle != NULL) state->driver->settle();
   watch_read();
   processes_lock();
   moves_settle_idle(state->stream, state->frame);
   processes_unlock();
+  if (is_leaving) {
+    tell_left(state);
+    return;
+  }
   tell_number(state, FRAME_BARRIER, number, (struct unseen){0});
   /* After the barrier: whoever was out of its call by then holds what it opened, or has closed it. */
   if (kind == REQUEST_LOOK) tell_number(state, FRAME_LOOKED, number, tell_holders(state->stream, state->frame));

@@ -41,23 +41,32 @@ static void put_status(struct state *state) {
   else frame_number(state->frame, FIELD_CODE, (uint32_t)WEXITSTATUS(status));
 }
 
+/* What has lost its parents is our child now, whether it has executed anything or not. */
+static void put_members(struct state *state) {
+  pid_t left[MAX_LEFT];
+  size_t count = tree_members(left, MAX_LEFT);
+  frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
+  frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
+}
+
 void tell_end(struct state *state) {
   if (state->driver->settle != NULL) state->driver->settle();
   watch_read();
   record_finish();
-  /* What has lost its parents is our child now, whether it has executed anything or not. */
-  pid_t left[MAX_LEFT];
-  size_t count = tree_members(left, MAX_LEFT);
   frame_begin(state->frame, FRAME_END, 0, (uint32_t)state->command);
   put_status(state);
-  frame_number(state->frame, FIELD_NUMBER, (uint32_t)count);
-  frame_bytes(state->frame, FIELD_PIDS, left, (count < MAX_LEFT ? count : MAX_LEFT) * sizeof *left);
+  put_members(state);
   stream_put(state->stream, state->frame);
   stream_drain(state->stream);
   /* Nobody takes snapshots for what goes on. */
   if (!holds_want_changes()) holds_give_up();
-  stream_leave_to_next(state->stream);
   state->ended = true;
+}
+
+void tell_left(struct state *state) {
+  frame_begin(state->frame, FRAME_LEFT, 0, 0);
+  put_members(state);
+  stream_leave_to_next(state->stream, state->frame);
 }
 
 void tell_waiting(struct state *state) {

@@ -34,7 +34,7 @@ struct state {
   pid_t delayed[MAX_DELAYED]; /* whom we have held, so that they are not done when the command is */
   size_t delayed_count;
   bool delayed_known;  /* all who were held then are among them */
-  uint64_t delayed_ns; /* until when they are waited for */
+  uint64_t delayed_ns; /* until when all that is at work is waited for */
   uint8_t request[REQUEST_BYTES];
   size_t request_length;
   uint64_t flush_ns;   /* when to hand over what was collected; 0: there is nothing */
@@ -52,6 +52,8 @@ void tell_late(struct state *state);
 void tell_waiting(struct state *state);
 /* The command has ended, and who goes on. Afterwards it has ended for the loop, too. */
 void tell_end(struct state *state);
+/* What it did until now has been told, and who goes on: that is left to the next reader. */
+void tell_left(struct state *state);
 
 /* Does all that the reader has asked until now. When the reader is gone, what waited for its word is settled without it. */
 void answer_requests(struct state *state);

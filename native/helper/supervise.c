@@ -33,8 +33,8 @@ enum { MAX_EVENTS = 256 };
 static const uint64_t min_collect_ns = 5000000, max_collect_ns = 50000000;
 /* How often is looked whether all that is being ended has gone. */
 static const uint64_t look_ns = 20000000;
-/* How long what was held when the command ended may take afterwards. */
-static const uint64_t delayed_ns = 1000000000;
+/* What goes on when the command has ended is at rest when it has done nothing for so long; and how long that is awaited. */
+static const uint64_t rest_ns = 50000000, delayed_ns = 1000000000;
 
 static void watch(int epoll, int fd, uint32_t events, void *tag) {
   struct epoll_event event = {.events = events, .data.ptr = tag};
@@ -143,10 +143,17 @@ static bool is_among(pid_t pid, const pid_t *pids, size_t count) {
   return false;
 }
 
+static bool is_at_work(const struct state *state) {
+  for (size_t i = 0; i < state->delayed_count; i++) {
+    if (tree_lives(state->delayed[i])) return true;
+  }
+  return tree_members(NULL, 0) > 0 && (monotonic_ns() < stream_told_ns(state->stream) + rest_ns || tree_is_busy());
+}
+
 /*
  * What goes on when the command has ended may need the reader: while the state before is captured, for its changes; or it has executed
  * something that is held by then, and goes on when there is a snapshot, or has waited long enough. Without us it would have been done
- * earlier: so what it does next still counts as the run's, for a while. What is held later delays nothing: that may have no end.
+ * earlier. From then on what is still at work is the run's own for a while. What is held later delays nothing: that may have no end.
  */
 static bool is_delayed(struct state *state) {
   pid_t waiting[MAX_DELAYED];
@@ -156,16 +163,11 @@ static bool is_delayed(struct state *state) {
   for (size_t i = 0; i < count && state->delayed_count < MAX_DELAYED && (goes_on || !state->delayed_known); i++) {
     if (!is_among(waiting[i], state->delayed, state->delayed_count)) state->delayed[state->delayed_count++] = waiting[i];
   }
+  for (size_t i = 0; i < state->delayed_count && !goes_on; i++)
+    goes_on = is_among(state->delayed[i], waiting, count) && tree_lives(state->delayed[i]);
+  if (goes_on || !state->delayed_known) state->delayed_ns = monotonic_ns() + delayed_ns;
   state->delayed_known = true;
-  bool lives = false;
-  for (size_t i = 0; i < state->delayed_count; i++) {
-    /* Who was killed may stand among those who wait for ever. */
-    if (kill(state->delayed[i], 0) != 0) continue;
-    lives = true;
-    goes_on = goes_on || is_among(state->delayed[i], waiting, count);
-  }
-  if (goes_on) state->delayed_ns = monotonic_ns() + delayed_ns;
-  if (goes_on || (lives && monotonic_ns() < state->delayed_ns)) return true;
+  if (goes_on || (monotonic_ns() < state->delayed_ns && is_at_work(state))) return true;
   state->delayed_ns = 0;
   return false;
 }

@@ -75,6 +75,10 @@ static bool holds(const struct list *list, pid_t pid) {
   return false;
 }
 
+static bool lives(const struct member *member) {
+  return member->headless || (member->state != 'Z' && member->state != 'X');
+}
+
 /* Moves those to the front whose ancestors lead here, and forgets the others and the dead. */
 static void keep_inside(struct list *list) {
   pid_t self = getpid();
@@ -94,7 +98,7 @@ static void keep_inside(struct list *list) {
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++) {
     struct member member = list->members[i];
-    if (member.inside && (member.headless || (member.state != 'Z' && member.state != 'X'))) list->members[kept++] = member;
+    if (member.inside && lives(&member)) list->members[kept++] = member;
   }
   list->count = kept;
 }
@@ -208,6 +212,19 @@ size_t tree_members(pid_t *pids, size_t room) {
   const struct list *list = list_tree();
   for (size_t i = 0; i < list->count && i < room; i++) pids[i] = list->members[i].pid;
   return list->count;
+}
+
+bool tree_lives(pid_t pid) {
+  struct member member;
+  return look(pid, &member) && lives(&member);
+}
+
+bool tree_is_busy(void) {
+  const struct list *list = list_tree();
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->members[i].state == 'R' || list->members[i].state == 'D') return true;
+  }
+  return false;
 }
 
 bool tree_has_stopped(pid_t pid) { return holds(&frozen, pid); }

@@ -24,6 +24,10 @@ void tree_thaw(void);
 bool tree_is_frozen(void);
 /* How many there are; the numbers of at most `room` of them go to `pids`. */
 size_t tree_members(pid_t *pids, size_t room);
+/* Whether it has not ended; who was killed may stand among the processes until its parent asks. */
+bool tree_lives(pid_t pid);
+/* Whether any of them is at work this moment, or waits for a disk. */
+bool tree_is_busy(void);
 /* Whether it is one of those that `tree_freeze` has stopped. */
 bool tree_has_stopped(pid_t pid);
 /* Asks all to end, and makes them after `grace_ms`; the second call changes nothing. */

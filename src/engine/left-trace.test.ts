@@ -2,7 +2,7 @@ import { Socket } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { Workspace } from '../../test/support/workspace.ts'
 import type { Context } from './context.ts'
-import { LeftTrace, leftOf } from './left-trace.ts'
+import { leftOf, traceLeft } from './left-trace.ts'
 
 let space: Workspace
 beforeEach(() => {
@@ -19,10 +19,8 @@ it('where the helper is gone the run ends as it did, and its trace says that it 
     env: {},
     config: { snapshots: { min_free_bytes: 0 } },
   } as Context
-  const left = new LeftTrace(ctx, 'run_a', { quick: [], other: [] })
   const channel = new Socket()
   channel.destroy()
-  left.take(channel)
-  left.handOver()
+  traceLeft(ctx, 'run_a', { quick: [], other: [] }, channel)
   expect(leftOf(ctx, 'run_a')).toBe('cut')
 })

@@ -27,61 +27,41 @@ export interface LeftRun {
   redact: Record<'quick' | 'other', string[]>
 }
 
-/** The channel to the helper of a run whose command has ended, until somebody else has it. */
-export class LeftTrace {
-  private readonly ctx: Context
-  private readonly run: string
-  private readonly patterns: RedactPatterns
-  private channel: Socket | undefined
-
-  constructor(ctx: Context, run: string, patterns: RedactPatterns) {
-    this.ctx = ctx
-    this.run = run
-    this.patterns = patterns
+/**
+ * When all that was told until the end is written; `channel`: to its helper. Where nobody can be started they go on untraced, which the
+ * mark tells.
+ */
+export function traceLeft(ctx: Context, run: string, patterns: RedactPatterns, channel: Socket): void {
+  try {
+    startRecorder(ctx, run, patterns, channel)
+  } catch {
+    // The run has ended as it did.
   }
+  channel.destroy()
+}
 
-  take(channel: Socket): true {
-    this.channel = channel
-    return true
-  }
-
-  /** When all that was told until the end is written. Where nobody can be started they go on untraced, which the mark tells. */
-  handOver(): void {
-    const { channel } = this
-    this.channel = undefined
-    if (!channel) return
-    try {
-      this.start(channel)
-    } catch {
-      // The run has ended as it did.
-    }
-    channel.destroy()
-  }
-
-  private start(channel: Socket): void {
-    const { ctx, run } = this
-    const { home, timelineDir } = ctx
-    const sourcesOf = (patterns: readonly RegExp[]) => patterns.map(({ source }) => source)
-    const redact = { quick: sourcesOf(this.patterns.quick), other: sourcesOf(this.patterns.other) }
-    const floorBytes = ctx.config.snapshots.min_free_bytes
-    const left: LeftRun = { run, home, timelineDir, targetPath: rawFromBytes(ctx.targetPath), floorBytes, redact }
-    using lock = ifWritable(() => {
-      writeFileSync(markOf(ctx, run), '', { mode: 0o600 })
-      return lockForChildren(markOf(ctx, run))
-    })
-    const file = ['./left-trace-main.js', './left-trace-main.ts']
-      .map(name => new URL(name, import.meta.url))
-      .find(existsSync)!
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', fileURLToPath(file)], {
-      stdio: ['ignore', 'ignore', 'ignore', channel, lock?.fd ?? 'ignore'],
-      // A session of its own: keys of our terminal, and its end, are not for it.
-      detached: true,
-      cwd: '/',
-      env: { ...ctx.env, NODE_OPTIONS: undefined, [RUN_VARIABLE]: undefined, [LEFT_VARIABLE]: JSON.stringify(left) },
-    })
-    child.on('error', () => {})
-    child.unref()
-  }
+function startRecorder(ctx: Context, run: string, patterns: RedactPatterns, channel: Socket): void {
+  const { home, timelineDir } = ctx
+  const sourcesOf = (some: readonly RegExp[]) => some.map(({ source }) => source)
+  const redact = { quick: sourcesOf(patterns.quick), other: sourcesOf(patterns.other) }
+  const floorBytes = ctx.config.snapshots.min_free_bytes
+  const left: LeftRun = { run, home, timelineDir, targetPath: rawFromBytes(ctx.targetPath), floorBytes, redact }
+  using lock = ifWritable(() => {
+    writeFileSync(markOf(ctx, run), '', { mode: 0o600 })
+    return lockForChildren(markOf(ctx, run))
+  })
+  const file = ['./left-trace-main.js', './left-trace-main.ts']
+    .map(name => new URL(name, import.meta.url))
+    .find(existsSync)!
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', fileURLToPath(file)], {
+    stdio: ['ignore', 'ignore', 'ignore', channel, lock?.fd ?? 'ignore'],
+    // A session of its own: keys of our terminal, and its end, are not for it.
+    detached: true,
+    cwd: '/',
+    env: { ...ctx.env, NODE_OPTIONS: undefined, [RUN_VARIABLE]: undefined, [LEFT_VARIABLE]: JSON.stringify(left) },
+  })
+  child.on('error', () => {})
+  child.unref()
 }
 
 /** There as long as it is not done, and locked as long as somebody is at it. */

@@ -163,6 +163,9 @@ export async function lastCall({ signal }: Context, { pending }: Protection, { o
   onLaunch?.()
 }
 
+/** What the run destroys on the way is kept beside a snapshot of before. */
+export const isProtected = ({ before, pending }: Protection): boolean => before !== undefined || pending !== undefined
+
 /** Lets the changes of a run go on, each when what it changes is safe. */
 export class HeldChanges {
   private readonly targetPath: Buffer

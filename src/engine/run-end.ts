@@ -31,9 +31,9 @@ import { settleVague } from './settle-vague.ts'
 import { addSnapshot, unlessDamaged } from './snapshot.ts'
 import { closeSpool, spoolOf } from './spool.ts'
 import { snapshotBefore } from './state-before.ts'
+import type { Supervised } from './supervised.ts'
 import { captureGone, findTarget, plainDetail } from './target-at-end.ts'
 import { isTarget } from './target-dataset.ts'
-import type { Displacer } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { replacedDetail } from './unprotected.ts'
 import { unseenStores } from './unseen-stores.ts'
@@ -42,13 +42,9 @@ import { completeTrace } from './untold-executions.ts'
 type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
 /** What is known of a run by who was there. */
-interface Known {
+interface Known extends Partial<Omit<Supervised, 'end'>> {
   /** Where it moved the target. */
   movedTo?: Buffer
-  touched?: Touches | PartlyKnown
-  displacedBy?: Displacer
-  /** Made so late that no snapshot was taken after it. */
-  commit?: string
 }
 
 /** `taken`: how many snapshots came besides the one that shows the end. */
@@ -143,7 +139,7 @@ async function finishLocked(
   end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
-  const { movedTo, touched, displacedBy, commit } = known
+  const { movedTo, displacedBy, commit } = known
   const from = ctx.targetPath
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
@@ -157,6 +153,7 @@ async function finishLocked(
         ignoreFloor: true,
       })
     : await captureGone(ctx, before)
+  const touched = (await known.settle?.())?.touched
   await addKept(ctx, run.id)
   closeOrName(ctx, run.id)
   const ends = { before: before.root, after: live.root }

@@ -33,9 +33,10 @@ import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
 import { servedBy } from './served-target.ts'
+import { superviseTraced } from './supervise-traced.ts'
+import type { Supervised } from './supervised.ts'
 import { displaced } from './target-at-end.ts'
 import { TargetPlace } from './target-place.ts'
-import { superviseTraced } from './trace-run.ts'
 import { judgeConfig, pinConfig } from './trust.ts'
 import { doerOf, unprotectedWork } from './unprotected.ts'
 
@@ -219,25 +220,39 @@ async function superviseAndConclude(
   protection: Protection,
   options: RunOptions,
 ): Promise<RunResult> {
-  const { run } = session
   const place = new TargetPlace(ctx.targetPath)
   const patterns = redactPatterns(ctx)
   const supervised = await superviseTraced(ctx, tracer, protection, session, place, options, patterns)
-  const { end, trace, touched, displacedBy, commit } = supervised
+  try {
+    return await concludeRun(ctx, session, protection, place, supervised)
+  } finally {
+    await supervised.settle()
+    place.close()
+  }
+}
+
+async function concludeRun(
+  ctx: Context,
+  session: RunSession,
+  protection: Protection,
+  place: TargetPlace,
+  supervised: Supervised,
+): Promise<RunResult> {
+  const { run } = session
+  const { end, displacedBy } = supervised
   const first = protection.before ?? (await protection.pending?.snapshot)
   // Somebody may have purged something meanwhile: the state is another one by now.
   const before = first && (ctx.db.snapshot(first.id) ?? first)
   for (const text of new Set(protection.pending?.notices)) ctx.notice(text)
   const failure = protection.pending?.failure
   if (failure) {
-    place.close()
     session.isConcluded = await concludeUncaptured(ctx, run, failure.exitCode)
     throw failure
   }
   const movedTo = place.movedTo()
-  place.close()
   const target = ctx.targetPath
-  const { after, taken } = await conclude(ctx, run, before, end, { movedTo, touched, displacedBy, commit })
+  const { after, taken } = await conclude(ctx, run, before, end, { ...supervised, movedTo })
+  const { trace } = await supervised.settle()
   judgeConfig(ctx, run)
   if (movedTo && !after) {
     const [from, to] = [movedTo, target].map(path => quoteWord(showPath(rawFromBytes(path))))

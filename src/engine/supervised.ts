@@ -7,11 +7,16 @@ import type { Displacer } from './target-place.ts'
 
 export interface Supervised {
   end: ChildEnd
-  trace: TraceSummary | undefined
-  /** Undefined when it is not known what it touched. */
-  touched?: Touches | PartlyKnown
   /** Of the target, should it not be where it was. */
   displacedBy?: Displacer
   /** Made so late that no snapshot was taken after it. */
   commit?: string
+  /** What it has left counts as its work until this is called first: when the state at its end is captured. */
+  settle(): Promise<Settled>
+}
+
+export interface Settled {
+  trace: TraceSummary | undefined
+  /** Undefined when it is not known what it touched. */
+  touched?: Touches | PartlyKnown
 }

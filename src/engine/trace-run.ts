@@ -1,33 +1,29 @@
-/** Runs the command of a run under its tracer, records what it does, and takes snapshots on the way. */
+/** A command while it is traced: what it does is recorded, and leads to snapshots on the way. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RedactPatterns } from '../model/redact.ts'
-import type { Traced } from '../tracers/helper.ts'
-import { hasHelper } from '../tracers/probe-helper.ts'
+import type { Left, Traced } from '../tracers/helper.ts'
 import { traitsOf } from '../tracers/select.ts'
 import type { Look, TraceEvent } from '../tracers/trace-event.ts'
-import { type Context, RUN_VARIABLE } from './context.ts'
+import type { Context } from './context.ts'
 import { withCoreDumps } from './core-dumps.ts'
 import type { PartlyKnown } from './edits-before-guards.ts'
 import type { Touches } from './edits-meanwhile.ts'
 import { heldPrograms } from './held-programs.ts'
 import { ifWritable } from './if-writable.ts'
 import type { LastTouches } from './last-touches.ts'
-import { LeftTrace } from './left-trace.ts'
+import { traceLeft } from './left-trace.ts'
 import { LetGoWatch } from './let-go-watch.ts'
 import { LiveRun } from './live-run.ts'
 import { isInOuterRun } from './outer-run.ts'
 import { isOwnWork } from './own-work.ts'
 import { stillRunning } from './process-tree.ts'
-import { HeldChanges, lastCall, type Protection } from './protect.ts'
-import type { TraceSummary } from './results.ts'
-import { type ChildEnd, type SuperviseOptions, supervise } from './run-child.ts'
+import { HeldChanges, isProtected, type Protection } from './protect.ts'
+import type { ChildEnd, SuperviseOptions } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
-import { type RunTracer, saidAtStart } from './run-tracer.ts'
+import type { RunTracer } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
-import { openSpool } from './spool.ts'
-import type { Started } from './started-command.ts'
-import type { Supervised } from './supervised.ts'
+import type { Settled } from './supervised.ts'
 import type { TargetPlace } from './target-place.ts'
 import { noteBlind, saveTraceSummary } from './touched-paths.ts'
 import { TraceRecorder } from './trace-recorder.ts'
@@ -36,70 +32,8 @@ import { watchedTree } from './watched-tree.ts'
 /** The number of the command's own execution. */
 const FIRST = 1
 
-export async function superviseTraced(
-  ctx: Context,
-  tracer: RunTracer,
-  protection: Protection,
-  session: RunSession,
-  place: TargetPlace,
-  options: RunOptions,
-  patterns: RedactPatterns,
-): Promise<Supervised> {
-  const { run } = session
-  const { name } = tracer
-  session.tracer = name
-  if (!traitsOf(name).seesChanges || options.allowIoUring) ifWritable(() => noteBlind(ctx, run.id))
-  const child = {
-    cwd: ctx.cwd,
-    env: { ...ctx.env, [RUN_VARIABLE]: run.id },
-    inherited: options.inherited,
-    session,
-    onStarted(started: Started) {
-      session.attach(started)
-      protection.pending?.preserved.begin()
-    },
-    onEnded: (end: ChildEnd) => session.commandEnded(end),
-  }
-  // Said now: the terminal is the command's until it ends.
-  for (const text of saidAtStart(tracer, protection.takesSnapshots, options)) ctx.notice(text)
-  // Inside another run that one sees it all; and without snapshots nobody needs to know that something changed.
-  const isUnseen = name === 'none' && (isInOuterRun(ctx) || !protection.takesSnapshots || !hasHelper())
-  if (isUnseen) {
-    await lastCall(ctx, protection, options)
-    return { end: await supervise(options.command, child), trace: undefined }
-  }
-  const spool =
-    isProtected(protection) && traitsOf(name).seesChanges ? ifWritable(() => openSpool(ctx, run.id)) : undefined
-  // Without it the helper does not know what to hold.
-  const { pending } = protection
-  if (pending && spool === undefined) {
-    pending.preserved.begin()
-    await pending.snapshot
-  }
-  if (pending?.failure) throw pending.failure
-  const traced = new TracedRun(ctx, name, protection, session, place, options, patterns, spool)
-  try {
-    await lastCall(ctx, protection, options)
-    const end = await supervise(options.command, { ...child, trace: traced.options() })
-    const endedAt = ctx.now()
-    const trace = await traced.finish(end)
-    return {
-      end,
-      trace,
-      touched: traced.touched(end.survivors ? Infinity : endedAt),
-      displacedBy: place.isDisplacedByRun ? 'run' : traced.isComplete ? 'others' : undefined,
-      commit: traced.pendingCommit,
-    }
-  } finally {
-    await traced.close()
-  }
-}
-
-/** What the run destroys on the way is kept beside a snapshot of before. */
-const isProtected = ({ before, pending }: Protection): boolean => before !== undefined || pending !== undefined
-
 /** What is known of a command while it is traced. */
-class TracedRun {
+export class TracedRun {
   private readonly ctx: Context
   private readonly driver: RunTracer['name']
   private readonly protection: Protection
@@ -115,10 +49,12 @@ class TracedRun {
   private readonly isWhole: boolean
   private readonly isWatching: boolean
   private readonly later: string[] = []
-  private readonly left: LeftTrace
+  private readonly patterns: RedactPatterns
   private letGo: LetGoWatch | undefined
   private command: Traced | undefined
-  private summary: ReturnType<TraceRecorder['finish']> | undefined
+  private hasEnded = false
+  /** What it has left is told. */
+  private tellsOn = false
   private isCut = false
   private isBegun = false
 
@@ -152,7 +88,7 @@ class TracedRun {
     const quiet: Context = { ...ctx, notice: say, warn: say, progress: undefined }
     ifWritable(() => mkdirSync(join(ctx.timelineDir, 'runs', session.run.id), { recursive: true, mode: 0o700 }))
     this.recorder = new TraceRecorder(quiet, session.run.id, patterns, lines => session.tell(lines))
-    this.left = new LeftTrace(ctx, session.run.id, patterns)
+    this.patterns = patterns
     this.changes = pending && spool !== undefined ? new HeldChanges(ctx.targetPath, pending) : undefined
     this.live = new LiveRun(quiet, session.run.id, {
       release: exec => this.release(exec),
@@ -184,29 +120,68 @@ class TracedRun {
       holdsChanges: this.changes !== undefined,
       onStart: command => this.start(command),
       onEvent: this.seesChanges ? withCoreDumps(event => this.handle(event)) : event => this.handle(event),
-      onBatch: () => this.settle(),
+      onBatch: () => this.endBatch(),
       onHelperDied: () => this.loseHelper(),
-      onLeft: channel => this.driver !== 'none' && (this.isBegun || !this.changes) && this.left.take(channel),
+      onLeft: () => {
+        this.tellsOn = this.driver !== 'none' && (this.isBegun || !this.changes)
+        return this.tellsOn
+      },
     }
   }
 
-  /** The command has ended. */
-  async finish(end: ChildEnd): Promise<TraceSummary> {
-    await this.close()
-    const { survivors } = end
+  /** The command has ended: nothing is captured on the way any more. What could not be said while the terminal was its own is said. */
+  async end(): Promise<void> {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    this.ctx.heldFiles = undefined
+    this.letGo?.close()
+    await this.live.close()
+    // Before the last capture begins: what is told from here on may be later than that.
+    this.recorder.save()
+    this.sayLater()
+  }
+
+  /** What it has left is no part of the run any more. */
+  async settle(end: ChildEnd, endedAt: number): Promise<Settled> {
+    await this.end()
+    const left = await this.leave()
     const { id: run } = this.session.run
-    const running = stillRunning(run, this.isCut ? undefined : end.left)
-    const trace = { tracer: this.driver, ...this.summary!, snapshots: this.live.taken, survivors, running }
+    const summary = this.recorder.finish()
+    if (left) traceLeft(this.ctx, run, this.patterns, left.channel)
+    this.sayLater()
+    const hasSettled = this.tellsOn && !this.isCut
+    const survivors = hasSettled ? left !== undefined : end.survivors
+    const running = stillRunning(run, this.isCut ? undefined : hasSettled ? (left?.left ?? []) : end.left)
+    const trace = { tracer: this.driver, ...summary, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
     if (this.isWhole && this.recorder.isWhole && !this.isCut)
       ifWritable(() => saveTraceSummary(this.ctx, run, { ...trace, lostChanges: this.recorder.lostChanges }))
     const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run, note: String(trace.lost) } as const
     if (trace.lost > 0) ifWritable(() => this.ctx.db.log.add(row))
-    return trace
+    return { trace, touched: this.touched(survivors ? Infinity : hasSettled ? this.ctx.now() : endedAt) }
+  }
+
+  /** It could not be brought to its end. */
+  async close(): Promise<void> {
+    await this.end()
+    const left = await this.leave()
+    left?.channel.destroy()
+    this.recorder.finish()
+  }
+
+  /** Who goes on, and is not told any more. */
+  private async leave(): Promise<Left | undefined> {
+    if (!this.tellsOn) return undefined
+    try {
+      return await this.command!.leave()
+    } catch {
+      this.isCut = true
+      return undefined
+    }
   }
 
   /** `endedAt`: when nothing of it went on any more. */
-  touched(endedAt: number): Touches | PartlyKnown | undefined {
+  private touched(endedAt: number): Touches | PartlyKnown | undefined {
     if (this.isComplete) return { touches: this.recorder.touches, endedAt }
     return this.isWhole ? { partly: this.recorder.touches } : undefined
   }
@@ -219,15 +194,8 @@ class TracedRun {
     return this.isWhole && this.recorder.isComplete && !this.isCut
   }
 
-  /** Nothing is captured, nothing recorded any more. What could not be said while the terminal was the command's is said. */
-  async close(): Promise<void> {
-    if (this.summary) return
-    this.ctx.heldFiles = undefined
-    this.letGo?.close()
-    await this.live.close()
-    this.summary = this.recorder.finish()
-    this.left.handOver()
-    for (const text of this.later) this.ctx.notice(text)
+  private sayLater(): void {
+    for (const text of this.later.splice(0)) this.ctx.notice(text)
   }
 
   private say(text: string): void {
@@ -250,7 +218,7 @@ class TracedRun {
     if (this.driver === 'none') this.live.follow(command.root)
   }
 
-  private settle(): void {
+  private endBatch(): void {
     this.recorder.settle()
     this.place.settle()
   }
@@ -260,7 +228,7 @@ class TracedRun {
     const event = told.type === 'path' ? this.place.asBefore(told) : told
     if (!isOwnWork(event, this.ctx.targetPath, this.session.isStill)) this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
-    if (this.protection.takesSnapshots) this.live.handle(event)
+    if (this.protection.takesSnapshots && !this.hasEnded) this.live.handle(event)
   }
 
   private release(exec: number): void {

@@ -22,10 +22,15 @@ export function endOf(frame: Frame): TracedEnd {
   return {
     code: frame.number(FIELD.code),
     signal: signal === undefined ? undefined : signalName(signal),
-    survivors: frame.number(FIELD.number) !== 0,
-    left: pidsOf(frame.field(FIELD.pids)),
+    ...membersOf(frame),
   }
 }
+
+/** Of one that tells who goes on. */
+export const membersOf = (frame: Frame): Pick<TracedEnd, 'survivors' | 'left'> => ({
+  survivors: frame.number(FIELD.number) !== 0,
+  left: pidsOf(frame.field(FIELD.pids)),
+})
 
 const pidsOf = (bytes: Buffer = Buffer.alloc(0)): number[] =>
   Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32LE(i * 4))

@@ -103,6 +103,11 @@ export class EsloggerCommand {
     return Promise.resolve(undefined)
   }
 
+  /** Nothing is told of what it leaves. */
+  leave(): Promise<undefined> {
+    return Promise.resolve(undefined)
+  }
+
   private async run(): Promise<TracedEnd> {
     try {
       if (!(await this.mark(READY_MS)))

@@ -14,6 +14,7 @@ export const FRAME = {
   late: 10,
   stopped: 11,
   waits: 12,
+  left: 13,
   held: 20,
   looked: 21,
   kept: 22,
@@ -90,6 +91,7 @@ export const REQUEST = {
   walked: 13,
   follow: 14,
   keepAll: 15,
+  leave: 16,
 } as const
 
 export const pathOps = [

@@ -9,6 +9,7 @@ import {
   endOf,
   isAlive,
   isStopped,
+  membersOf,
   startAdopting,
   stopAdopting,
   type TracedEnd,
@@ -27,10 +28,10 @@ import type { TracedOptions } from './traced-options.ts'
 const LOOK_MS = 200
 
 /** A command that is traced, whoever does it. */
-export type Traced = Pick<
-  TracedCommand,
-  'ended' | 'pid' | 'isStopped' | 'kill' | 'release' | 'keepAll' | 'begun' | 'barrier' | 'look' | 'root' | 'stop'
->
+export type Traced = Omit<TracedCommand, 'isFrozen' | 'freeze' | 'thaw'>
+
+/** What goes on when a run is over. Somebody else may ask on the channel for what it does (REQUEST.follow). */
+export type Left = Pick<TracedEnd, 'left'> & { channel: Socket }
 
 export class TracedCommand {
   private readonly options: TracedOptions
@@ -49,6 +50,8 @@ export class TracedCommand {
   /** It was asked to end all. */
   private graceMs: number | undefined
   private isOver = false
+  /** It has ended, and what it has left is told. */
+  private readonly afterEnd = Promise.withResolvers<Left | undefined>()
   private hasStopped = false
   /** Of what came together: whether an execution waits for us, and whether there was anything but events, for which somebody may have waited. */
   private hasHeld = false
@@ -80,6 +83,7 @@ export class TracedCommand {
     })
     this.events.on('error', () => {})
     this.events.on('close', () => this.lookForEnd())
+    this.afterEnd.promise.catch(() => {})
     this.child.on('error', error => this.finish(() => this.outcome.reject(error)))
   }
 
@@ -177,6 +181,15 @@ export class TracedCommand {
     })
   }
 
+  /**
+   * When the command has ended: what it has left is told until now, and not any more. Undefined when nothing goes on; rejects when the
+   * helper was killed, so that not all was told.
+   */
+  leave(): Promise<Left | undefined> {
+    if (!this.events.destroyed) this.events.write(encodeRequest(REQUEST.leave, 0))
+    return this.afterEnd.promise
+  }
+
   private request(kind: number, number: number): void {
     if (!this.isOver && !this.events.destroyed) this.events.write(encodeRequest(kind, number))
   }
@@ -206,6 +219,8 @@ export class TracedCommand {
     } else if (frame.type === FRAME.end) {
       const end = endOf(frame)
       this.finish(() => this.outcome.resolve(end), end.survivors)
+    } else if (frame.type === FRAME.left) {
+      this.takeLeave(membersOf(frame))
     } else if (frame.type === FRAME.waits) {
       const end = endOf(frame)
       this.options.record?.onWaiting(frame.number(FIELD.number)!, () => this.finish(() => this.outcome.resolve(end)))
@@ -234,8 +249,14 @@ export class TracedCommand {
     settle()
     // What goes on goes on without us. In this order: some helpers end as soon as nobody listens, and leave it to whoever adopts.
     stopAdopting()
-    if (!(hasLeft && this.options.onLeft?.(this.events))) this.events.destroy()
+    if (!(hasLeft && this.options.onLeft?.())) this.takeLeave({ survivors: false, left: [] })
     this.child.unref()
+  }
+
+  private takeLeave({ survivors, left }: Pick<TracedEnd, 'survivors' | 'left'>): void {
+    const { events } = this
+    this.afterEnd.resolve(survivors ? { left, channel: events } : undefined)
+    if (!survivors) events.destroy()
   }
 
   /** Whoever waits for an answer gets none. */
@@ -248,7 +269,10 @@ export class TracedCommand {
 
   /** The stream ended before the command did: somebody killed the helper. The command lives, as nobody's child of ours. */
   private lookForEnd(): void {
-    if (this.isOver) return
+    if (this.isOver) {
+      this.afterEnd.reject(new Error('the helper was killed'))
+      return
+    }
     if (this.pid === undefined) {
       const end = unstartedEnd(this.child)
       void end.catch(() => {}).then(() => this.finish(() => this.outcome.resolve(end)))

@@ -1,5 +1,4 @@
 /** What a command is traced with, and who is told. */
-import type { Socket } from 'node:net'
 import type { Raw } from '../model/raw-path.ts'
 import type { Inherited } from './inherited.ts'
 import type { HelperDriver } from './probe-helper.ts'
@@ -39,6 +38,6 @@ export interface TracedOptions {
   onHelperDied(): void
   /** The command has stopped. Not called where SIGCHLD says so. */
   onStop(): void
-  /** It has left processes. Whoever takes the channel may have another process ask there for what these do (REQUEST.follow). */
-  onLeft?(channel: Socket): boolean
+  /** The command has ended and left processes. Whether what these do is to be told, too, until `leave` is called. */
+  onLeft?(): boolean
 }

@@ -4,16 +4,18 @@ import { vi } from 'vitest'
 
 const NAME = 'savepoint-left'
 
-export const leftRecorder = (home: string): Promise<string> =>
-  vi.waitUntil(() => readdirSync('/proc').find(pid => /^\d+$/.test(pid) && isRecorder(pid, home)), {
+/** `run`: of which, where others may still be at it. */
+export const leftRecorder = (home: string, run = ''): Promise<string> =>
+  vi.waitUntil(() => readdirSync('/proc').find(pid => /^\d+$/.test(pid) && isRecorder(pid, home, run)), {
     timeout: 60_000,
     interval: 20,
   }) as Promise<string>
 
-function isRecorder(pid: string, home: string): boolean {
+function isRecorder(pid: string, home: string, run: string): boolean {
   try {
     if (readFileSync(`/proc/${pid}/comm`, 'utf8').trim() !== NAME) return false
-    return readdirSync(`/proc/${pid}/fd`).some(fd => readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(home))
+    const files = readdirSync(`/proc/${pid}/fd`).map(fd => readlinkSync(`/proc/${pid}/fd/${fd}`))
+    return files.some(file => file.startsWith(home) && file.includes(run))
   } catch {
     // It ends, or opens and closes files.
     return false
