@@ -44,7 +44,8 @@ export default class SummaryReporter {
         const name = `${file} > ${test.fullName}`
         if (state === 'passed') {
           count.passed++
-          if (test.diagnostic()?.flaky) unsteady.push(`unsteady: ${name.replace(/\s+/g, ' ')}: ${firstLine(errors?.[0] ?? {})}`)
+          if (test.diagnostic()?.flaky)
+            unsteady.push(`unsteady: ${name.replace(/\s+/g, ' ')}: ${firstLine(errors?.[0] ?? {})}`)
         } else if (state === 'skipped') {
           const reason = note ?? /[[(](?:skipped: )?(needs [^\])]+)[\])]/.exec(test.fullName)?.[1] ?? 'no reason given'
           if (strict && !ACCEPTED.test(reason)) fail(name, { message: `skip not accepted: ${reason}` })
