@@ -51,7 +51,7 @@ static void answer(struct state *state, uint32_t kind, uint32_t number) {
     keep_begun();
   }
   if (kind == REQUEST_KEEP_ALL) keep_all();
-  if (kind == REQUEST_SIGNAL && !state->ended && state->command > 0) kill(state->command, (int)number);
+  if (kind == REQUEST_SIGNAL && !state->command_ended && state->command > 0) kill(state->command, (int)number);
   if (kind == REQUEST_LOOK) keep_look(number);
   if (kind == REQUEST_CAPTURED || kind == REQUEST_WALKED) {
     processes_lock();

@@ -79,7 +79,8 @@ static void settle(void) { reap(supervised); }
 static void pass_signals(struct state *state) {
   struct signalfd_siginfo signal;
   while (read(state->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
-    if (signal.ssi_signo == SIGCHLD || state->ended) continue;
+    /* Afterwards its number may be another's. */
+    if (signal.ssi_signo == SIGCHLD || state->command_ended) continue;
     if (state->command > 0) group_signals_pass(state->command, (int)signal.ssi_signo);
     else state->reader_gone = true; /* as good as */
   }
@@ -147,7 +148,8 @@ static bool is_at_work(const struct state *state) {
   for (size_t i = 0; i < state->delayed_count; i++) {
     if (tree_lives(state->delayed[i])) return true;
   }
-  return tree_members(NULL, 0) > 0 && (monotonic_ns() < stream_told_ns(state->stream) + rest_ns || tree_is_busy());
+  bool has_told = monotonic_ns() < stream_told_ns(state->stream) + rest_ns;
+  return has_told ? tree_members(NULL, 0) > 0 : tree_is_busy();
 }
 
 /*
