@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { cliCommand } from './support/cli.ts'
+import { startRun, untilLater } from './support/background-run.ts'
+import { cliCommand, runCli } from './support/cli.ts'
 import { differences, imageOf } from './support/tree-image.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
 import { Workspace } from './support/workspace.ts'
@@ -117,23 +118,38 @@ describe('rm -rf of the whole workspace from inside the run', () => {
     expect(differences(before, imageOf(nested, { skip: uncaptured }))).toEqual([])
   })
 
-  it('and another directory made in its place by the run is ours to undo', async () => {
+  const swap = (a: string, b: string) =>
+    `python3 -c 'import ctypes, os, sys; a, b = map(os.fsencode, sys.argv[1:]); ctypes.CDLL(None).renameat2(-100, a, -100, b, 2)' ${a} ${b}`
+  it.each([
+    ['made', 'mv $W $W.old; mkdir $W; echo new > $W/new'],
+    ['moved', 'mkdir $W.new; echo new > $W.new/new; mv $W $W.old; mv $W.new $W'],
+    ['exchanged', `mkdir $W.new; echo new > $W.new/new; ${swap('$W.new', '$W')}`],
+    ['exchanged the other way round', `mkdir $W.new; echo new > $W.new/new; ${swap('$W', '$W.new')}`],
+  ])('and another directory %s in its place by the run is ours to undo', async (_, script) => {
     const savepoint = await space.open()
     const before = imageOf(space.dir, { skip: uncaptured })
     const { ino } = statSync(space.dir)
-    await savepoint.run({
-      command: [
-        'sh',
-        '-c',
-        `cd /; mv '${space.dir}' '${space.dir}.old'; mkdir '${space.dir}'; echo new > '${space.dir}/new'`,
-      ],
-    })
+    await savepoint.run({ command: ['sh', '-c', `cd /; W='${space.dir}'; ${script}`] })
     expect(statSync(space.dir).ino).not.toBe(ino)
-    expect(space.notices).toContainEqual(expect.stringContaining('replaced the target directory'))
+    expect(space.notices).toContainEqual(expect.stringContaining('the run replaced the target directory'))
     const { restore } = await savepoint.undo()
-    expect(restore!.leftAlone).toEqual([])
+    expect([restore!.leftAlone, restore!.mixed]).toEqual([[], []])
     expect(differences(before, imageOf(space.dir, { skip: uncaptured }))).toEqual([])
     await savepoint.redo()
     expect([...imageOf(space.dir).keys()]).toEqual(['', 'new'])
+  })
+
+  it('and what somebody writes into that meanwhile is named', async () => {
+    const run = await startRun(
+      space,
+      `cd /; W='${space.dir}'; mkdir $W.new; echo 1 > $W.new/one; echo 2 > $W.new/two; mv $W $W.old; mv $W.new $W; echo READY; read go`,
+    )
+    await untilLater(space, run.id)
+    space.write('two', 'edited by hand')
+    run.say('go')
+    await run.ended
+    const { stdout } = runCli(space, ['undo'])
+    expect(stdout).toMatch(/May also hold somebody else's edit, .*: two\n/)
+    expect([space.read('src/deep/a'), space.read('two')]).toEqual(['2\n', undefined])
   })
 })

@@ -135,6 +135,7 @@ export function editsBesideTrace(
   ctx: Context,
   { id: run, startedAt }: Pick<Run, 'id' | 'startedAt'>,
   states: { before: Id; after: Id },
+  hasReplaced: boolean,
 ): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
@@ -146,10 +147,12 @@ export function editsBesideTrace(
   let looks = 0
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
+  // What came with a directory that took the place of the target has not changed since.
+  const ownUntil = isTold && hasReplaced ? replacedAt(ctx, run) + WRITE_MS : last
   const isUnseen = (path: Raw): boolean =>
     isTouched(path)
       ? (!isGitInternal(path) || isGitIndex(path)) && isLater(path, last + UNTOLD_MS)
-      : isTold || isLater(path, last)
+      : (isTold && !hasReplaced) || isLater(path, ownUntil)
   // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
   const isRemovedLater = ({ path, before }: Change): boolean =>
     before?.kind !== 'dir' &&
@@ -170,6 +173,14 @@ export function editsBesideTrace(
   const isOthers = new Set(others)
   const edited = unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path)))
   return { others, mixed: [...new Set([...edited, ...removed])].sort().slice(0, MAX_LOOKS) }
+}
+
+/** When it put another directory in the place of the target; before anything, if it made a new one. */
+function replacedAt({ db }: Context, run: string): number {
+  let last = -Infinity
+  for (const { op, path, to, at } of db.events.nameChangesOf([run]))
+    if (to === '' || (op === 'exchange' && path === '')) last = at
+  return last
 }
 
 function nearestLive(ctx: Context, path: Raw): Raw {

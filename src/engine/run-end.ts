@@ -173,7 +173,8 @@ async function finishLocked(
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
   const isPartly = end.isInterrupted || partly !== undefined
-  const edits = isPartly ? editsBesideTrace(ctx, run, states) : editsMeanwhile(ctx, states, whole)
+  const hasReplaced = isReplaced && displacedBy !== 'others'
+  const edits = isPartly ? editsBesideTrace(ctx, run, states, hasReplaced) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
   const operation: NewOperation = {
     kind: 'run',
@@ -194,7 +195,7 @@ async function finishLocked(
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(withLikely(edits, [...guarded, ...likely])),
       ...guardedDetail(guarded),
-      ...replacedDetail(isReplaced && displacedBy !== 'others', isReplaced ? movedTo : undefined),
+      ...replacedDetail(hasReplaced, isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),
     },

@@ -9,6 +9,12 @@ import type { PathEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 
 const displacing: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
 
+/** Whether the target goes with what is moved: an exchange moves both. */
+export function movesTarget({ op, path, to }: PathEvent, target: Raw): boolean {
+  const moved = op === 'exchange' ? [path, to] : op === 'rename' ? [path] : []
+  return moved.some(each => each !== undefined && isWithin(target, each))
+}
+
 /** Who took the target from its place; undefined when nobody can tell. */
 export type Displacer = 'run' | 'others' | undefined
 
@@ -56,7 +62,7 @@ export class TargetPlace {
 
   private mapped(event: PathEvent): PathEvent {
     const { op, path, to } = event
-    if (displacing.has(op) && (this.isAbove(path) || (op === 'exchange' && this.isAbove(to)))) {
+    if (movesTarget(event, this.target) || (op === 'delete' && this.isAbove(path))) {
       this.isDisplacedByRun = true
       return event
     }

@@ -27,6 +27,7 @@ import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
 import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
+import { movesTarget } from './target-place.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
@@ -268,7 +269,7 @@ export class TraceRecorder {
     const { at, op, pid, exec, path, to, existed, absent, directory, emptied, isUnknown } = event
     if (isUnknown) this.touches.vague.note(event)
     // What lies in the target went with it.
-    if (op === 'rename' && path !== undefined && isWithin(this.target, path)) this.hasUnknown = true
+    if (movesTarget(event, this.target)) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's.
@@ -294,7 +295,6 @@ export class TraceRecorder {
   }
 
   private relative(path: Raw | undefined): Raw | undefined {
-    if (path === undefined || !isWithin(path, this.target)) return undefined
-    return path.slice(this.target.length + 1)
+    return path !== undefined && isWithin(path, this.target) ? path.slice(this.target.length + 1) : undefined
   }
 }
