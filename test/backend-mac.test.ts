@@ -12,7 +12,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { apfs } from '../src/backends/apfs.ts'
 import { tmutil } from '../src/backends/tmutil.ts'
@@ -93,6 +93,7 @@ describe('apfs', () => {
     ])
     const kept = savepoint.nativeUsage('one')!.where
     expect(readdirSync(kept).toSorted()).toEqual(['a', 'dir', 'link'])
+    expect(apfs.statesIn(dirname(kept)).map(({ name }) => name)).toEqual([basename(kept)])
     await savepoint.rollback('one')
     expect([space.read('a'), space.read('dir/b')]).toEqual(['1\n', 'dir/b\n'])
     await savepoint.snapshot({ label: 'two' })

@@ -243,6 +243,38 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     expect(scene.kept(space)).toEqual([])
   })
 
+  holds(
+    'is named where its history, put back from an older copy, does not know it; and no purge believes it gone',
+    async space => {
+      const isKeptWhole = scene.name === 'btrfs' || scene.name === 'zfs'
+      space.write('secret', 'a very secret word\n')
+      const take = (label: string) => runCli(space, ['snapshot', '-q', '-m', label]).stdout.trim()
+      const one = take('one')
+      // What btrfs keeps lies in there, and is in no such copy.
+      space.sh(`mkdir ../older; cd '${space.home}'; cp -a [!n]* ../older`)
+      const two = take('two')
+      space.sh(`cd '${space.home}'; rm -r [!n]*; mv ../older/* .`)
+      const verified = runCli(space, ['verify'])
+      expect(verified.stdout).toMatch(/^All good: /)
+      const stray = `${scene.name} keeps 1 snapshot of ${space.dir} that its history does not know`
+      expect(verified.stderr.includes(stray)).toBe(isKeptWhole)
+      const purged = runCli(space, ['purge', 'secret', '--yes'])
+      expect(purged.stdout).toMatch(/^Purged secret: 1 version/)
+      if (!isKeptWhole) return expect([purged.status, purged.stderr.includes('does not know')]).toEqual([0, false])
+      expect([purged.status, purged.stderr]).toEqual([
+        3,
+        expect.stringContaining(`${stray}, and that may have secret: `),
+      ])
+      expect(scene.kept(space)).toEqual([expect.stringContaining(two)])
+      expect(purged.stderr).not.toContain(one)
+      // Once more it is there alone: nothing else goes for that.
+      const again = runCli(space, ['purge', 'secret', '--yes'])
+      expect([again.status, again.stderr]).toEqual([12, expect.stringContaining(stray)])
+      run('sh', '-c', /who does not need them: (.*)/.exec(purged.stderr)![1]!)
+      expect([scene.kept(space), runCli(space, ['verify']).stderr]).toEqual([[], ''])
+    },
+  )
+
   holds('purges what rules exclude, where it kept that', async space => {
     space.write('.savepointignore', 'secret\n')
     space.write('secret', 'a very secret word\n')

@@ -6,6 +6,7 @@
 import { constants, copyFileSync, lstatSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { whyNotApfs } from './mac-volume.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import {
@@ -17,6 +18,7 @@ import {
   no,
   OUTSIDE,
   removeIfEmpty,
+  statesBelow,
   tidyIfPossible,
   whyNoText,
   whyNotMade,
@@ -39,6 +41,8 @@ export const apfs: NativeBackend = {
     if (problem) return problem
     return firstPlace(path, directories, tryPlace)
   },
+
+  statesIn: place => statesBelow(place).map(({ name, path }) => ({ name, byHand: `rm -rf ${quoteWord(path)}` })),
 
   tidy(place) {
     for (const probe of leftProbes(place)) {

@@ -6,6 +6,7 @@
 import { chmodSync, closeSync, constants, lstatSync, openSync, rmdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { errnoOf, errnoWords, SavepointError } from '../errors/errors.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { addon } from '../native/addon.ts'
 import type { NativeBackend, NativeState, Probe } from './native-backend.ts'
 import {
@@ -19,6 +20,7 @@ import {
   no,
   OUTSIDE,
   removeIfEmpty,
+  statesBelow,
   tidyIfPossible,
   whyNoText,
   whyNotMade,
@@ -49,6 +51,11 @@ export const btrfs: NativeBackend = {
     if (!isSubvolume(path)) return no(whyNoSubvolume(path), `To make one of it: see docs/backends.md`)
     return firstPlace(path, directories, tryPlace)
   },
+
+  statesIn: place =>
+    statesBelow(place)
+      .filter(({ path }) => isSubvolume(path))
+      .map(({ name, path }) => ({ name, byHand: `btrfs subvolume delete ${quoteWord(path)}` })),
 
   tidy(place) {
     for (const probe of leftProbes(place)) {

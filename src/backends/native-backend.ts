@@ -107,6 +107,8 @@ export interface NativeBackend extends Keeper {
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */
   probe(target: Buffer, where: Where): Probe
+  /** All states in a place, also those that no history knows; `byHand`: what removes it. Throws when that cannot be told. */
+  statesIn(place: Place): { name: string; byHand: string }[]
   /** Removes what probes that were killed have left in a place, or beside it. Throws when something of that stays. */
   tidy(place: Place): void
   /** Keeps the present state, and gives its mark, unless who opens it is told that as well. Nothing is kept when it throws. */

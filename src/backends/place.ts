@@ -109,6 +109,10 @@ export function leftProbes(place: Place): string[] {
   )
 }
 
+/** What is kept in a place, without what probes and half-made ones are called. */
+export const statesBelow = (place: Place): { name: string; path: string }[] =>
+  namesIn(place).flatMap(name => (name.startsWith('.') ? [] : { name, path: join(place, name) }))
+
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)

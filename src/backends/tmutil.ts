@@ -42,6 +42,9 @@ export const tmutil: NativeBackend = {
   // macOS names them by their time: which one a probe has left is not told.
   tidy() {},
 
+  // Those of the volume, of whomever: none of them is named after a timeline.
+  statesIn: () => [],
+
   capture(target, state) {
     makePlace(state.place, 'take a local snapshot')
     const { mountpoint } = macVolumeOf(target.toString())!

@@ -4,6 +4,7 @@
  * `zfs rollback` is used only for who asks for it: it destroys what came later.
  */
 import { join } from 'node:path'
+import { quoteWord } from '../model/shell-quote.ts'
 import { mountedAt } from './mounts-below.ts'
 import type { NativeBackend, NativeState, Removal } from './native-backend.ts'
 import { filesystemType, no, tidyIfPossible, whyNoText } from './place.ts'
@@ -97,11 +98,13 @@ export const zfs: NativeBackend = {
     return no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
   },
 
+  statesIn: place =>
+    snapshotsBelow(place)
+      .filter(name => name.startsWith(`${place}-`) && !isOurProbe(name))
+      .map(name => ({ name: name.slice(place.length + 1), byHand: `zfs destroy ${quoteWord(name)}` })),
+
   tidy(place) {
-    const columns = ['-H', '-o', 'name', '-t', 'snapshot']
-    const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
-    if (isCut) throw failed('list ZFS snapshots', why, { isCut })
-    const probes = linesOf(stdout).flatMap(([name]) => (isOurProbe(name!) ? [name!] : []))
+    const probes = snapshotsBelow(place).filter(isOurProbe)
     const left = probes.filter(name => name.startsWith(`${datasetOf(place)}@`) && isLeftProbe(name))
     for (const name of left) mustRun('delete what a probe has left', 'zfs', ['destroy', name])
   },
@@ -156,6 +159,14 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+/** Of the dataset and those in it, of whomever. */
+function snapshotsBelow(place: string): string[] {
+  const columns = ['-H', '-o', 'name', '-t', 'snapshot']
+  const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
+  if (isCut) throw failed('list ZFS snapshots', why, { isCut })
+  return linesOf(stdout).map(([name]) => name!)
 }
 
 function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buffer): string {

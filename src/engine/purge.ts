@@ -37,6 +37,7 @@ import { recoverPending } from './recover.ts'
 import { existsLive, resolvePath } from './resolve-path.ts'
 import type { PurgedTraces, PurgeResult } from './results.ts'
 import type { OpenOptions, Savepoint } from './savepoint.ts'
+import { sayStray, straysWith, whereOf } from './stray-states.ts'
 
 /** Set while history has forgotten the path but the store may still have its bytes. */
 const PENDING = 'purge_pending'
@@ -60,6 +61,9 @@ export async function purge(
     const isLive = ({ deletedAt }: Snapshot) => deletedAt === undefined
     requireHeldByStore(ctx, 'purge', kept.filter(isLive))
     const contents = contentsAt(ctx, raw)
+    const own = timelines.find(({ db }) => db === ctx.db)!
+    const strays = straysWith(own, raw)
+    sayStray(ctx, own, strays, `, and that may have ${showPath(raw)}`)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')
     const gone = removeAllGoing(ctx)
@@ -72,7 +76,9 @@ export async function purge(
     if (same.length === 0) assertGone(ctx.store, contents.ids)
     if (existsLive(ctx, raw)) sayStillThere(ctx, raw)
     const counts = { snapshots: contents.snapshots, versions: contents.ids.size, ...traces, freedBytes }
-    const beside = { leftToStore: leftByPurge(kept, raw), ...notRemoved(kept, gone) }
+    const left = notRemoved(kept, gone)
+    const stay = strays.map(stray => ({ snapshot: stray.name, backend: stray.backend.name, mayBe: whereOf(stray) }))
+    const beside = { leftToStore: leftByPurge(kept, raw), ...left, mayBeLeft: [...left.mayBeLeft, ...stay] }
     return { path: raw, ...counts, elsewhere: [...same, ...has], unread, ...beside }
   })
 }

@@ -23,6 +23,7 @@ import { newOperation } from './new-operation.ts'
 import { bringBackLost, lossProblem } from './open-timeline.ts'
 import { leaveBeyond } from './read-native.ts'
 import type { VerifyProblem, VerifyResult } from './results.ts'
+import { sayStray } from './stray-states.ts'
 import { keptWayBack, storeLostFromFilesystem } from './verify-kept.ts'
 
 const LISTED_PATHS = 20
@@ -69,7 +70,7 @@ async function look(ctx: Context, options: { repair?: boolean }): Promise<Verify
       if (loss) {
         canBeMended = true
         problems.push({ ...loss, paths: [] })
-      }
+      } else if (mended.length === 0) sayStray(ctx, timeline)
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
         if (snapshot.deletedAt !== undefined) deleted++

@@ -1,0 +1,79 @@
+/**
+ * States that a filesystem keeps of a directory, and that its history does not know: that was put back from an older copy. They
+ * stay, as they may be all that is left of that time; but nobody may take them for gone.
+ */
+import { lstatSync } from 'node:fs'
+import type { NativeBackend, Place } from '../backends/native-backend.ts'
+import { nativeBackend } from '../backends/select.ts'
+import { errnoOf, SavepointError } from '../errors/errors.ts'
+import { plural } from '../model/format.ts'
+import { type Raw, rawFromBytes, showPath } from '../model/raw-path.ts'
+import type { OpenTimeline } from './all-timelines.ts'
+import { knownPlace } from './backend.ts'
+import type { Context } from './context.ts'
+import { statesToGo } from './native-going.ts'
+import { stateOf } from './native-ref.ts'
+import { absolutePath } from './target-registry.ts'
+
+const LISTED = 10
+
+interface Stray {
+  backend: NativeBackend
+  place: Place
+  name: string
+  byHand: string
+}
+
+/** Called under the timeline's lock. Where its filesystem does not answer, nothing is known of any. */
+export function strayStates({ target, db }: OpenTimeline): Stray[] {
+  const rows = db.snapshots(true)
+  const known = new Set([...rows.map(stateOf), ...statesToGo(target.directory, db)].map(state => state?.name))
+  const places = new Map<Place, NativeBackend>()
+  for (const row of rows) {
+    const [backend, state] = [nativeBackend(row.backend), stateOf(row)]
+    if (backend && state) places.set(state.place, backend)
+  }
+  const last = knownPlace(db)
+  if (last) places.set(last.place, last.backend)
+  return [...places].flatMap(([place, backend]) =>
+    statesIn(backend, place).flatMap(state => (known.has(state.name) ? [] : { backend, place, ...state })),
+  )
+}
+
+function statesIn(backend: NativeBackend, place: Place): ReturnType<NativeBackend['statesIn']> {
+  try {
+    return backend.statesIn(place)
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    return []
+  }
+}
+
+/** Those that have the path, or where that cannot be told now. */
+export const straysWith = (timeline: OpenTimeline, path: Raw): Stray[] =>
+  strayStates(timeline).filter(stray => mayHave(stray, path))
+
+function mayHave({ backend, place, name }: Stray, path: Raw): boolean {
+  try {
+    const directory = backend.directoryOf({ place, name })
+    if (directory === undefined) return true
+    return lstatSync(absolutePath(Buffer.from(directory), path), { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
+    return errnoOf(error) !== 'ENOTDIR'
+  }
+}
+
+export const whereOf = ({ backend, place, name }: Stray): string => backend.whereOf({ place, name })
+
+export function sayStray(ctx: Context, timeline: OpenTimeline, strays = strayStates(timeline), has = ''): void {
+  if (strays.length === 0) return
+  const listed = strays.slice(0, LISTED)
+  const more = strays.length > LISTED ? ` and ${strays.length - LISTED} more` : ''
+  const names = [...new Set(strays.map(({ backend }) => backend.name))].join(', ')
+  const what = `${names} keeps ${plural('snapshot', strays.length)} of ${showPath(rawFromBytes(timeline.target.path))} that its history does not know${has}`
+  const why = `was ${ctx.home} put back from an older copy?`
+  ctx.warn(
+    `${what}: ${listed.map(whereOf).join(', ')}${more} (${why}). They stay; for who does not need them: ${listed.map(({ byHand }) => byHand).join('; ')}`,
+  )
+}
