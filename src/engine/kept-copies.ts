@@ -10,6 +10,7 @@ import { isWithin, joinRaw, parentOf, type Raw, rawFromText, rawToBytes, showPat
 import { type Skipped, type Snapshot, UNREAD_ROOT } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
+import { COARSE_SLACK_MS } from '../targets/dir/racy.ts'
 import type { Context } from './context.ts'
 import { statInKept } from './kept-paths.ts'
 import { type Kept, keptOf } from './native-ref.ts'
@@ -22,6 +23,7 @@ const MAX_LOOKED_INTO = 20
 const MAX_STAYING = 100
 /** What btrfs has in a snapshot where a nested subvolume was: an empty directory. No other inode has this number. */
 const STUB_INO = 2n
+const NS_PER_MS = 1_000_000n
 
 /** Why something lies in the directory, and so in what a filesystem keeps of it, and is not captured. */
 const PASSED_OVER: ReadonlySet<UnknownReason | undefined> = new Set([
@@ -70,11 +72,14 @@ export function withCopies(ctx: Context, staying: readonly Skipped[], snapshot: 
   })
 }
 
-/** What a filesystem keeps has its inode and its times. */
-function isUnchanged(ctx: Context, path: Raw, { file }: KeptCopy): boolean {
+/** What a filesystem keeps has its inode and its times. Where it cannot be looked at: whether it was changed since. */
+function isUnchanged(ctx: Context, path: Raw, { file, snapshot }: KeptCopy): boolean {
+  const now = statLive(ctx, path)
+  if (!now) return false
+  const kept = file === undefined ? ctx.db.snapshot(snapshot) : undefined
+  if (kept) return now.ctimeNs < BigInt(keptOf(kept)!.ref.atMs - COARSE_SLACK_MS) * NS_PER_MS
   const then = file === undefined ? undefined : orNone(() => lstatSync(rawToBytes(file), { bigint: true }))
-  const now = then && statLive(ctx, path)
-  return now !== undefined && now.ino === then!.ino && now.ctimeNs === then!.ctimeNs
+  return then !== undefined && now.ino === then.ino && now.ctimeNs === then.ctimeNs
 }
 
 /** For who cannot have it otherwise: where it is, '' when nothing has it. */

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
+import { COARSE_SLACK_MS } from '../../src/targets/dir/racy.ts'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { builtCommand } from './built-cli.ts'
 import { finishVerbs, startVerbs } from './engine-process.ts'
@@ -148,6 +149,21 @@ export function onlyZfs(scene: PoolScene, holds: Holds, snapshot: Take): void {
     await forced.undo()
     expect([space.read('a'), space.read('excluded')]).toEqual(['2\n', 'before\n'])
     await expect(forced.rollback('two', { native: true })).rejects.toMatchObject({ code: 'unsupported' })
+  })
+
+  holds('names what was too large where it was changed since, and not at each rollback', async space => {
+    space.write('savepoint.yaml', 'snapshots: {max_file_bytes: 1 KB}\n')
+    for (const name of ['large', 'same']) space.write(name, 'x'.repeat(2000))
+    // Its time is told in seconds there.
+    await pause(COARSE_SLACK_MS + 1000)
+    await snapshot(space, 'one')
+    space.write('large', 'another')
+    const savepoint = await space.open()
+    const { uncaptured } = await savepoint.rollback('one')
+    expect(uncaptured.map(({ path, kept }) => [path, kept?.backend])).toEqual([
+      ['large', 'zfs'],
+      ['same', undefined],
+    ])
   })
 
   holds('goes back as a whole only with force, where what is mounted in it would be out of reach', async space => {
