@@ -146,6 +146,22 @@ it('who records it needs no module that the user has Node load', async () => {
   expect(savepoint(space, ['trace']).stderr).not.toContain('not traced to its end')
 })
 
+it('who goes on by forking and ending, again and again, is followed to its end', async () => {
+  const generations = 400
+  const chain = `import os, time
+for n in range(${generations}):
+    if os.fork(): os._exit(0)
+    if n % 2: os.setsid()
+    os.mkdir('made'); os.rmdir('made')
+    open('lines', 'a').write('.')
+    time.sleep(0.004)
+os.mkdir('done')`
+  const child = await startRun(space, `READY; exec python3 -c "${chain}"`)
+  await vi.waitUntil(() => existsSync(space.at('done')), { timeout: 30_000, interval: 20 })
+  expect((await child.ended).stderr).toContain('of this run goes on')
+  expect(space.read('lines')).toHaveLength(generations)
+})
+
 it('what goes on does not fill the disk with what it executes', async () => {
   leave('/bin/true one; read line < go; /bin/true two')
   const recorder = await leftRecorder(space.home)

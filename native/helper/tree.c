@@ -79,8 +79,8 @@ static bool lives(const struct member *member) {
   return member->headless || (member->state != 'Z' && member->state != 'X');
 }
 
-/* Moves those to the front whose ancestors lead here, and forgets the others and the dead. */
-static void keep_inside(struct list *list) {
+/* Moves those to the front whose ancestors lead here, and forgets the others and the dead. Returns how many of these are our children. */
+static size_t keep_inside(struct list *list) {
   pid_t self = getpid();
   for (bool grows = true; grows;) {
     grows = false;
@@ -95,27 +95,40 @@ static void keep_inside(struct list *list) {
       grows = grows || inside;
     }
   }
-  size_t kept = 0;
+  size_t kept = 0, dead = 0;
   for (size_t i = 0; i < list->count; i++) {
     struct member member = list->members[i];
     if (member.inside && lives(&member)) list->members[kept++] = member;
+    else if (member.inside && member.parent == self) dead++;
   }
   list->count = kept;
+  return dead;
 }
 
-/* The result stays valid until the next call. */
-static struct list *list_tree(void) {
-  static struct list list;
-  list.count = 0;
+static size_t look_at_all(struct list *list) {
+  list->count = 0;
   DIR *directory = opendir("/proc");
-  if (directory == NULL) return &list;
+  if (directory == NULL) return 0;
   for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
     struct member member;
     pid_t pid = (pid_t)atoi(entry->d_name);
-    if (pid > 0 && look(pid, &member) && !append(&list, &member)) break;
+    if (pid > 0 && look(pid, &member) && !append(list, &member)) break;
   }
   closedir(directory);
-  keep_inside(&list);
+  return keep_inside(list);
+}
+
+/*
+ * The result stays valid until the next call. Who ends while we look may have left a child that came too late to be seen; but as
+ * a child of ours he stands there, dead, until we ask for his end. Where none has died since the look before, nobody was missed.
+ */
+static struct list *list_tree(void) {
+  static struct list list;
+  size_t dead = 0, before;
+  do {
+    before = dead;
+    dead = look_at_all(&list);
+  } while (list.count == 0 && dead != before);
   return &list;
 }
 
