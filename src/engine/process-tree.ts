@@ -106,9 +106,12 @@ export const runOf = (pid: number): string | undefined =>
 export const leftRunning = (run: string): Running[] =>
   runningAmong(everything(0).filter(({ pid }) => pid !== process.pid && startedIn(pid) === run))
 
-/** What still runs of these, and of the run when nobody knows which they were. */
-export const stillRunning = (run: string, pids: number[] | undefined): Running[] =>
-  pids === undefined ? leftRunning(run) : runningAmong(pids.flatMap(pid => look(pid) ?? []))
+/** What still runs of these; of the run when nobody knows which they were, or all have given way to others by now. */
+export function stillRunning(run: string, pids: number[] | undefined): Running[] {
+  if (pids?.length === 0) return []
+  const those = runningAmong((pids ?? []).flatMap(pid => look(pid) ?? []))
+  return those.length > 0 ? those : leftRunning(run)
+}
 
 const runningAmong = (processes: Process[]): Running[] =>
   processes.flatMap(({ pid, state }) => {
