@@ -151,7 +151,8 @@ it('who goes on by forking and ending, again and again, is followed to its end',
   const chain = `import os, time
 for n in range(${generations}):
     if os.fork(): os._exit(0)
-    if n % 2: os.setsid()
+    os.setsid()
+    if os.fork(): os._exit(0)
     os.mkdir('made'); os.rmdir('made')
     open('lines', 'a').write('.')
     time.sleep(0.004)
