@@ -2,8 +2,24 @@
  * Which execution an event of a file was of. The tracer that tells the event knows it; of what was watched, only the process
  * may be known, and then it is the one that ran in it at that time.
  */
+import { hidePath } from '../model/hide-words.ts'
+import { parentOf, type Raw, rawFromBytes } from '../model/raw-path.ts'
 import type { Execution, FileEvent } from '../model/trace.ts'
 import type { Context } from './context.ts'
+
+/** Where it is only likely which one it was: first those whose words name the path, or a directory above it. */
+export function namingFirst({ targetPath }: Pick<Context, 'targetPath'>, path: Raw): (a: Said, b: Said) => number {
+  const target = rawFromBytes(targetPath)
+  const naming = [...withAncestors(path)].map(each => hidePath(target, each))
+  const isNamed = ({ argv, cwd }: Said) => Number(naming.some(hide => hide(argv, cwd) !== undefined))
+  return (a, b) => isNamed(b) - isNamed(a)
+}
+
+type Said = Pick<Execution, 'argv' | 'cwd'>
+
+function* withAncestors(path: Raw): Generator<Raw> {
+  for (let at = path; at !== ''; at = parentOf(at)) yield at
+}
 
 /** What was only watched is told a little later than it happened. */
 const WATCH_DELAY_MS = 200

@@ -8,6 +8,7 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import type { Execution, SnapshotEvents } from '../model/trace.ts'
 import { FOREIGN_CALLS } from '../model/trace.ts'
 import type { Context } from './context.ts'
+import { namingFirst } from './executions.ts'
 import type { WhyCause } from './results.ts'
 import { isGoingOn } from './run-state.ts'
 import { hasHoles, isBlind, wasKilled } from './touched-paths.ts'
@@ -28,7 +29,7 @@ export function unseenChanges(ctx: Context, path: Raw, limit: number, mostLikely
     if (!span) return []
     const { run, before, after } = span
     const noted = ctx.db.trace.noted(run, FOREIGN_CALLS, event.at, mostLikely)
-    const likely = noted.length > 0 ? noted : during(ctx, span).slice(0, mostLikely)
+    const likely = noted.length > 0 ? noted : during(ctx, span, path).slice(0, mostLikely)
     // Not by which call.
     const op = event.op === 'write' ? 'changed' : event.op
     return [
@@ -38,10 +39,11 @@ export function unseenChanges(ctx: Context, path: Raw, limit: number, mostLikely
 }
 
 /** The innermost first: what started them waits for them, mostly. */
-function during(ctx: Context, { run, before, after }: Span): Execution[] {
+function during(ctx: Context, { run, before, after }: Span, path: Raw): Execution[] {
+  const byName = namingFirst(ctx, path)
   return executionsOfKilled(ctx, run)
     .filter(({ at, endedAt = Infinity }) => at <= after.createdAt && endedAt >= (before?.createdAt ?? 0))
-    .sort((a, b) => b.depth - a.depth || b.at - a.at)
+    .sort((a, b) => byName(a, b) || b.depth - a.depth || b.at - a.at)
 }
 
 /** What the first snapshot of a run found is older than the run; what was kept beside the others is no state that ever was. */

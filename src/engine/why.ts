@@ -12,7 +12,7 @@ import { allEntries, entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { Context } from './context.ts'
 import { eventsOf, type NamedEvent } from './earlier-names.ts'
-import { Executions } from './executions.ts'
+import { Executions, namingFirst } from './executions.ts'
 import { resolvePath } from './resolve-path.ts'
 import type { WhyCause, WhyResult } from './results.ts'
 import { unseenChanges } from './unseen-changes.ts'
@@ -28,12 +28,17 @@ export function why(ctx: Context, path: string, { limit = WHY_LIMIT }: { limit?:
   const happened = (event: FileEvent) => around.outcome(event) !== 'unchanged'
   const events = eventsOf(ctx.db.events, raw, limit, happened, around.otherNames(raw))
   const executions = new Executions(ctx)
-  const told = events.map(each => causeOf(each, around, executions))
+  const told = events.map(each => causeOf(each, around, executions, namingFirst(ctx, each.name)))
   const causes = [...told, ...unseenChanges(ctx, raw, limit, MAX_LIKELY)]
   return { path: raw, causes: causes.sort((a, b) => b.event.id - a.event.id).slice(0, limit) }
 }
 
-function causeOf({ event, name }: NamedEvent, around: Around, executions: Executions): WhyCause {
+function causeOf(
+  { event, name }: NamedEvent,
+  around: Around,
+  executions: Executions,
+  byName: ReturnType<typeof namingFirst>,
+): WhyCause {
   const cause = { event, name, outcome: around.outcome(event), ...around.snapshotsOf(event) }
   const execution = executions.of(event)
   if (execution || event.exec !== 0) return { ...cause, execution, likely: [] }
@@ -41,7 +46,7 @@ function causeOf({ event, name }: NamedEvent, around: Around, executions: Execut
   const hasEnded = ({ endedAt }: Execution) => Number(endedAt !== undefined && endedAt < event.at)
   const likely = executions
     .around(event)
-    .toSorted((a, b) => hasEnded(a) - hasEnded(b) || b.depth - a.depth || b.at - a.at)
+    .toSorted((a, b) => byName(a, b) || hasEnded(a) - hasEnded(b) || b.depth - a.depth || b.at - a.at)
     .slice(0, MAX_LIKELY)
   return { ...cause, execution: undefined, likely }
 }
