@@ -390,7 +390,7 @@ it('what somebody wrote before the run removed or replaced it is undone, and nam
   expect(stdout).toContain(
     'May have been edited by somebody else before it was removed, or removed by them: a, dir/c\n',
   )
-  expect(stdout).toContain('Versions that the run replaced or removed: savepoint history a\n')
+  expect(stdout).toContain('Versions that the run replaced or removed: savepoint history a; savepoint history dir/c\n')
   for (const name of ['a', 'dir/c', 'd']) {
     const { versions } = savepointJson(space, ['history', name])
     const found = versions.map(({ snapshot }: { snapshot: string }) => {

@@ -267,6 +267,11 @@ describe('who did it', () => {
     expect(trace).toMatchObject({ commands: 2, outside: 0, removed: 0 })
   })
 
+  it('nor is the target, moved away and back', async () => {
+    const { trace } = await run(`cd /; mv '${space.dir}' '${space.dir} away'; mv '${space.dir} away' '${space.dir}'`)
+    expect(trace).toMatchObject({ outside: 0, removed: 0 })
+  })
+
   gated(canDropPrivilege, 'setpriv', 'nor is what was tried where one may not go', async () => {
     space.sh('mkdir -m 0 ../closed')
     const command = ['sh', '-c', 'mkdir ../closed/x 2>/dev/null; exit 0']

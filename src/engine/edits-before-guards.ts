@@ -13,6 +13,7 @@ import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
 import { repositoryOf } from './own-repositories.ts'
 import { typedPath } from './resolve-path.ts'
+import { targetLeft } from './target-left.ts'
 import { sayBlind } from './touched-paths.ts'
 
 /** A call is told before it is carried out. */
@@ -26,27 +27,44 @@ export interface PartlyKnown {
   partly: LastTouches
 }
 
+interface GuardedEdits {
+  /** What is not so at the end. */
+  gone: Raw[]
+  /** What is, although it was in a target that another directory took the place of. */
+  still: Raw[]
+}
+
+export const noneGuarded: GuardedEdits = { gone: [], still: [] }
+
 /** Root trees before and after the run. `touches`: what is known of its own work, which may not be all. A repository is one path. */
 export function editsBeforeGuards(
   ctx: Context,
   run: string,
   { before, after }: { before: Id; after: Id },
   touches: LastTouches,
-): Raw[] {
+): GuardedEdits {
   const { store } = ctx
   const end = rootTreeOf(store, after)
-  const found = new Set<Raw>()
-  for (const { root } of guardsOf(ctx, run)) {
+  const [gone, still] = [new Set<Raw>(), new Set<Raw>()]
+  const first = ctx.db.events.firstTouches(run)
+  const left = targetLeft(ctx, run)
+  for (const { root, createdAt } of guardsOf(ctx, run)) {
     for (const { path, after: then } of stateChanges(store, before, root)) {
-      if (found.size >= MAX_PATHS) break
+      if (gone.size + still.size >= MAX_PATHS) break
       if (!then || then.kind === 'dir' || then.kind === 'unknown' || isGitIndex(path)) continue
       const last = touches.of(path)
-      const isOwn = last !== undefined && Number(then.mtimeNs / 1_000_000n) <= last + WRITE_MS && !touches.isMixed(path)
       const now = entryAt(store, end, path)
-      if (!isOwn && !(now && sameContent(now, then))) found.add(repositoryOf(path) ?? path)
+      // It has touched only what it put there afterwards.
+      const isAnother = now !== undefined && (first.get(path) ?? 0) > left.at && !left.hasMoved(path)
+      const isWrittenBefore = last !== undefined && Number(then.mtimeNs / 1_000_000n) <= last + WRITE_MS
+      if (isWrittenBefore && !isAnother && !touches.isMixed(path)) continue
+      const isSame = now !== undefined && sameContent(now, then)
+      // When the old one is gone, what a guard shows came with the new one.
+      if (!isSame) gone.add(repositoryOf(path) ?? path)
+      else if (createdAt <= left.goneAt) still.add(repositoryOf(path) ?? path)
     }
   }
-  return [...found]
+  return { gone: [...gone], still: [...still] }
 }
 
 /** The newest first. */
@@ -64,7 +82,11 @@ export const guardedDetail = (guarded: readonly Raw[]): Record<string, unknown> 
 export function sayWhoseIsUnknown(ctx: Context, run: string): void {
   sayBlind(ctx, run)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === run)
-  let left = (operation?.detail.guarded as Raw[] | undefined) ?? []
+  sayGuarded(ctx, run, (operation?.detail.guarded as Raw[] | undefined) ?? [])
+}
+
+export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[]): void {
+  let left = guarded
   for (const { id, root, command } of left.length > 0 ? guardsOf(ctx, run) : []) {
     const tree = rootTreeOf(ctx.store, root)
     const [here, elsewhere] = partition(left, path => entryAt(ctx.store, tree, path) !== undefined)
@@ -73,7 +95,7 @@ export function sayWhoseIsUnknown(ctx: Context, run: string): void {
   }
 }
 
-function say(ctx: Context, run: string, paths: Raw[], snapshot: string, command = 'a command'): void {
+function say(ctx: Context, run: string, paths: readonly Raw[], snapshot: string, command = 'a command'): void {
   const some = paths.slice(0, LISTED)
   const more = paths.length > LISTED ? ` and ${paths.length - LISTED} more` : ''
   const words = some.map(path => typedPath(ctx, path)).join(' ')

@@ -98,13 +98,18 @@ export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, 
     else if (!before && last !== undefined && wasMadeByOthers(path)) edits.mixed.push(path)
   }
   edits.mixed.push(...sharedRepositories(changes, known.touches))
-  // What came and went while the run went on is no change.
-  const gone = [...removedOf(ctx, tree, known.touches), ...foundUnsaved(ctx, tree, known.touches)]
+  const gone = editsGone(ctx, tree, known.touches)
   const others = new Set(edits.others)
   const named = gone.flatMap(path => (isGitIndex(path) || others.has(path) ? [] : (repositoryOf(path) ?? path)))
   const mixed = new Set([...edits.mixed, ...named])
   return { others: edits.others, mixed: [...mixed].sort() }
 }
+
+/** What came and went while the run went on is no change. `tree`: of the state before. */
+export const editsGone = (ctx: Context, tree: Id, touches: LastTouches): Raw[] => [
+  ...removedOf(ctx, tree, touches),
+  ...foundUnsaved(ctx, tree, touches),
+]
 
 /** By the name that it had when the run came to it; and by that of something else which comes back there. */
 function* removedOf({ store }: Context, tree: Id, touches: LastTouches): Generator<Raw> {
@@ -130,12 +135,13 @@ function* foundUnsaved({ store }: Context, tree: Id, touches: LastTouches): Gene
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
  * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
  * as likely its own as anything. Nothing of it was left when the machine was started again: what has changed since is not its own.
+ * `knowsFormer`: it put another directory in the place of the target, and what others did in the old one is known otherwise.
  */
 export function editsBesideTrace(
   ctx: Context,
   { id: run, startedAt }: Pick<Run, 'id' | 'startedAt'>,
   states: { before: Id; after: Id },
-  hasReplaced: boolean,
+  knowsFormer: boolean,
 ): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
@@ -148,11 +154,11 @@ export function editsBesideTrace(
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
   // What came with a directory that took the place of the target has not changed since.
-  const ownUntil = isTold && hasReplaced ? replacedAt(ctx, run) + WRITE_MS : last
+  const ownUntil = isTold && knowsFormer ? replacedAt(ctx, run) + WRITE_MS : last
   const isUnseen = (path: Raw): boolean =>
     isTouched(path)
       ? (!isGitInternal(path) || isGitIndex(path)) && isLater(path, last + UNTOLD_MS)
-      : (isTold && !hasReplaced) || isLater(path, ownUntil)
+      : (isTold && !knowsFormer) || isLater(path, ownUntil)
   // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
   const isRemovedLater = ({ path, before }: Change): boolean =>
     before?.kind !== 'dir' &&

@@ -13,7 +13,8 @@ const nowhere = ['/dev', '/proc', '/sys', '/run']
 
 /** What the calls of a run would mean for a path, beside what it was before: a call is told before it is carried out. */
 interface Told {
-  fate: 'made' | 'changed' | 'replaced' | 'gone'
+  /** ours: the target, or what it lies in, was moved there. */
+  fate: 'made' | 'changed' | 'replaced' | 'gone' | 'ours'
   /** When the first of them was made. */
   at: number
 }
@@ -34,7 +35,14 @@ export class OutsidePaths {
     this.inside = [...inside, ...nowhere]
   }
 
-  note({ op, at, path, to, existed }: Pick<PathEvent, 'op' | 'at' | 'path' | 'to' | 'existed'>): void {
+  /** `isOurs`: the target, or what it lies in, is what the call is about. */
+  note({ op, at, path, to, existed }: Pick<PathEvent, 'op' | 'at' | 'path' | 'to' | 'existed'>, isOurs = false): void {
+    const goesOn = op === 'rename' && path !== undefined && this.paths.get(path)?.fate === 'ours'
+    if (goesOn) this.paths.delete(path)
+    if (isOurs || goesOn) {
+      if (op === 'rename' && this.concerns(to) && !this.paths.has(to)) this.add(to, { fate: 'ours', at })
+      return
+    }
     if (op === 'delete' || op === 'rename') this.leave(path, at)
     else if (op !== 'link') this.change(path, at, existed || op === 'exchange' ? 'changed' : 'made')
     const over = op === 'rename' ? 'replaced' : 'changed'
@@ -52,8 +60,8 @@ export class OutsidePaths {
     if (!this.concerns(path)) return
     const told = this.paths.get(path)
     if (!told) this.add(path, { fate: 'gone', at })
-    // What it made itself is nobody's loss.
-    else if (told.fate !== 'made') told.fate = 'gone'
+    // What it made itself is nobody's loss; of the target is said where it is.
+    else if (told.fate !== 'made' && told.fate !== 'ours') told.fate = 'gone'
   }
 
   private add(path: Raw, told: Told): void {
@@ -77,6 +85,7 @@ export class OutsidePaths {
 }
 
 function whatBecame(path: Raw, { fate, at }: Told): 'changed' | 'removed' | 'nothing' {
+  if (fate === 'ours') return 'nothing'
   try {
     const now = lstatSync(rawToBytes(path))
     // `mv` first tries to put a file in the place of the directory that it is then moved into.

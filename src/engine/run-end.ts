@@ -13,8 +13,9 @@ import type { NewOperation } from '../timeline/timeline-rows.ts'
 import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
-import { editsBeforeGuards, guardedDetail, type PartlyKnown } from './edits-before-guards.ts'
+import { editsBeforeGuards, guardedDetail, noneGuarded, type PartlyKnown, sayGuarded } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches, withLikely } from './edits-meanwhile.ts'
+import { addFormer, captureFormer, editsInFormer } from './former-target.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -140,10 +141,12 @@ async function finishLocked(
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, displacedBy, commit } = known
-  const from = ctx.targetPath
+  const { targetPath: from, identity } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
+  const hasReplaced = isReplaced && displacedBy !== 'others'
   if (isThere) await recoverPending(ctx)
+  const former = hasReplaced && movedTo ? await captureFormer(ctx, { place: movedTo, identity }, before) : undefined
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
     ? await captureLive(ctx, {
@@ -155,6 +158,7 @@ async function finishLocked(
     : await captureGone(ctx, before)
   const touched = (await known.settle?.())?.touched
   await addKept(ctx, run.id)
+  const guard = former && addFormer(ctx, run, former)
   closeOrName(ctx, run.id)
   const ends = { before: before.root, after: live.root }
   const likely = touched === undefined ? [] : settleVague(ctx, run.id, ends, touchesOf(touched))
@@ -173,9 +177,11 @@ async function finishLocked(
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
   const isPartly = end.isInterrupted || partly !== undefined
-  const hasReplaced = isReplaced && displacedBy !== 'others'
-  const edits = isPartly ? editsBesideTrace(ctx, run, states, hasReplaced) : editsMeanwhile(ctx, states, whole)
-  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : []
+  const knowsFormer = hasReplaced && partly !== undefined
+  const edits = isPartly ? editsBesideTrace(ctx, run, states, knowsFormer) : editsMeanwhile(ctx, states, whole)
+  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
+  const inFormer = knowsFormer ? [...guarded.still, ...editsInFormer(ctx, run, before.root, former, partly)] : []
+  if (guard) sayGuarded(ctx, run.id, guarded.gone)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -193,8 +199,8 @@ async function finishLocked(
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
-      ...editsDetail(withLikely(edits, [...guarded, ...likely])),
-      ...guardedDetail(guarded),
+      ...editsDetail(withLikely(edits, [...guarded.gone, ...inFormer, ...likely])),
+      ...guardedDetail(guarded.gone),
       ...replacedDetail(hasReplaced, isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),
@@ -207,7 +213,7 @@ async function finishLocked(
     failpoint('run:operation')
     ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
   })
-  return { after, taken: isCommit ? 1 : 0 }
+  return { after, taken: (isCommit ? 1 : 0) + (guard ? 1 : 0) }
 }
 
 /** What found no room must not go with the spool. */

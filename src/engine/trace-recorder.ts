@@ -275,7 +275,7 @@ export class TraceRecorder {
     // A file that the shell opened for the whole command is no work of the command's.
     // Nor is the target itself, moved, a file outside.
     const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
-    if (!isOurs) this.outside.note(event)
+    this.outside.note(event, isOurs)
     const file: NewEvent = {
       run: this.run,
       at,

@@ -38,6 +38,7 @@ const actions: Record<PlannedChange['action'], [letter: string, paint: 'green' |
 }
 
 const listedPaths = 20
+const listedCommands = 3
 
 /** `verb` in the past and in the conditional: "Rolled back to", "Would roll back to". */
 export interface RestoreWords {
@@ -205,12 +206,12 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
     lines.push(
       `May have been edited by somebody else before it was removed, or removed by them: ${pathList(missing, style)}`,
     )
-  // A repository is one thing, and has no versions of its own.
-  const file = mixed.find(path => !isGitInternal(`${path}/`))
-  if (file !== undefined)
-    lines.push(
-      `Versions that the run replaced or removed: ${style.bold(style.command(`history ${wordOf(file, style)}`))}`,
-    )
+  // A repository is one thing, and has no versions of its own. What is gone has no other way back.
+  const files = [...missing, ...present].filter(path => !isGitInternal(`${path}/`))
+  const commands = files
+    .slice(0, Math.min(Math.max(missing.length, 1), listedCommands))
+    .map(path => style.bold(style.command(`history ${wordOf(path, style)}`)))
+  if (commands.length > 0) lines.push(`Versions that the run replaced or removed: ${commands.join('; ')}`)
   return lines
 }
 

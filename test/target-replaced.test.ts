@@ -1,0 +1,89 @@
+/** A run puts another directory in the place of its target, and what somebody did in the old one meanwhile is named and kept. */
+import { rmSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { startRun, untilLater, useRuns } from './support/background-run.ts'
+import { savepointJson } from './support/built-cli.ts'
+import { runCli } from './support/cli.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+useRuns(made => {
+  space = made
+  space.write('sub/one', '1')
+  space.write('sub/two', '2')
+})
+
+/** Somebody edits one file and adds another between the two parts of what the run does. */
+async function editedBetween(first: string, second: string): Promise<string> {
+  const run = await startRun(space, `cd /; W='${space.dir}'; ${first}; echo READY; read go; ${second}`)
+  await untilLater(space, run.id)
+  space.write('sub/two', 'edited by hand')
+  space.write('sub/new', 'made by hand')
+  run.say('go')
+  return (await run.ended).stderr
+}
+
+const history = (path: string): string => runCli(space, ['history', path]).stdout
+
+const copied = 'cp -a $W $W.copy; mv $W $W.old; mv $W.copy $W'
+it.each([
+  ['left somewhere', copied],
+  ['left somewhere before it is copied back', 'mv $W $W.old; cp -a $W.old $W'],
+  ['removed', `${copied}; rm -rf $W.old`],
+  ['removed without a guard', `${copied}; python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old`],
+])('replaced by a copy of itself and %s: the edits that came with it are named', async (_, script) => {
+  await editedBetween(':', script)
+  const { stdout } = runCli(space, ['undo'])
+  expect(stdout).toMatch(
+    /May also hold somebody else's edit, .*: sub\/new, sub\/two\nTo have that back: savepoint revert /,
+  )
+  expect([space.read('sub/two'), space.read('sub/new')]).toEqual(['2', undefined])
+})
+
+it('replaced by an older copy of itself: the edits are kept', async () => {
+  const said = await editedBetween('cp -a $W $W.copy', 'mv $W $W.old; mv $W.copy $W')
+  const [, revert] = /perhaps by somebody else, .*: sub\/new, sub\/two; .*: savepoint (revert .*)\n/.exec(said)!
+  rmSync(`${space.dir}.old`, { recursive: true })
+  expect(runCli(space, revert!.split(' ')).status).toBe(0)
+  expect([space.read('sub/two'), space.read('sub/new')]).toEqual(['edited by hand', 'made by hand'])
+})
+
+it.each([
+  ['an empty one', 'mkdir $W; echo zz > $W/x'],
+  ['one in which the run makes the file anew', 'mkdir -p $W/sub; echo zz > $W/sub/two'],
+])('replaced by %s: the edits are kept and named', async (_, second) => {
+  const said = await editedBetween(':', `mv $W $W.old; ${second}`)
+  expect(said).toMatch(/perhaps by somebody else, .*: sub\/new, sub\/two; to have that back .*: savepoint revert /)
+  rmSync(`${space.dir}.old`, { recursive: true })
+  const { stdout, stderr } = runCli(space, ['undo'])
+  expect(stderr).toMatch(/perhaps by somebody else, .*: sub\/new, sub\/two; to have that back/)
+  expect(stdout).toMatch(/somebody else.*sub\/new/)
+  expect(space.read('sub/two')).toBe('2')
+  expect(history('sub/new')).toMatch(/^snap_\w+ +new /m)
+})
+
+it.each([
+  ['left somewhere', 'mv $W $W.old; mv $W.copy $W'],
+  ['removed', 'mv $W $W.old; mv $W.copy $W; rm -rf $W.old'],
+  ['copied back', 'mv $W $W.old; cp -a $W.old $W; cp $W.copy/a $W.copy/b $W'],
+  ['left, and something removed of the new one', 'mv $W $W.old; mv $W.copy $W; rm $W/moved/one'],
+  [
+    'removed, and then something of the new one',
+    'mv $W $W.old; mv $W.copy $W; rm -rf $W.old; sleep 2.5; echo own > $W/b; rm -rf $W/moved',
+  ],
+])('what the run itself did in the old one and in the new one, the old one %s, is its own', async (_, last) => {
+  const savepoint = await space.open()
+  const script = `cd /; W='${space.dir}'; mv $W/sub $W/moved; echo own > $W/moved/two; cp -a $W $W.copy; echo own > $W.copy/a
+    echo own > $W.copy/b; sleep 1.2; ${last}`
+  await savepoint.run({ command: ['sh', '-c', script] })
+  expect(space.notices.filter(text => text.includes('somebody else'))).toEqual([])
+  const { restore } = await savepoint.undo()
+  expect([restore!.leftAlone, restore!.mixed]).toEqual([[], []])
+  expect([space.read('a'), space.read('b'), space.read('sub/two')]).toEqual(['a1', undefined, '2'])
+})
+
+it('an old one in which nothing has changed is captured no more', async () => {
+  const savepoint = await space.open()
+  await savepoint.run({ command: ['sh', '-c', `cd /; W='${space.dir}'; mv $W $W.old; mkdir $W`] })
+  expect(savepointJson(space, ['log']).map(({ type }: { type: string }) => type)).toEqual(['final', 'pre-run'])
+})
