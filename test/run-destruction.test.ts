@@ -50,6 +50,33 @@ describe('a run that destroys', () => {
   }
 })
 
+describe('a file with several names', () => {
+  const setup = 'echo a > x; ln x y; ln x z; mkdir sub; ln x sub/x'
+  it.each([
+    ['one after the other', 'rm x y; sleep 1.2; rm z sub/x'],
+    ['by find', 'find . -name .git -prune -o -type f -links -9 -delete'],
+    ['with the target', 'cd /; rm -rf "$W"'],
+    ['and written by the one that is left', 'rm x y z; echo b >> sub/x'],
+    ['that the run has made', 'ln x w; sleep 1.2; rm w x; sleep 1.2; rm y z sub/x'],
+  ])("that the run removes %s is nobody else's work", async (_, script) => {
+    space.sh(setup)
+    const savepoint = await space.open()
+    await savepoint.run({ command: ['sh', '-c', `W='${space.dir}'; ${script}`] })
+    expect((await savepoint.undo()).restore!.mixed).toEqual([])
+    expect(statSync(space.at('x')).nlink).toBe(4)
+  })
+
+  it('edited by somebody else is named', async () => {
+    space.sh(setup)
+    const run = await startRun(space, 'rm x; echo READY; read go; rm y z sub/x')
+    await untilLater(space, run.id)
+    space.write('z', 'edited by hand')
+    run.say('go')
+    await run.ended
+    expect(runCli(space, ['undo']).stdout).toMatch(/May have been edited by somebody else .*: (y|z|sub\/x)/)
+  })
+})
+
 describe('modes taken away', () => {
   const script = 'chmod 000 src/deep/a src .git/HEAD .git'
   const isRoot = process.getuid?.() === 0

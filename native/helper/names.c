@@ -15,7 +15,9 @@ void names_note(const struct place *place, bool gets_name) {
   if (has_several(place) || (gets_name && place->known && place->exists)) times_set(&named, inode, sizeof inode, realtime_ns());
 }
 
-uint64_t names_at(const struct place *place) {
+uint64_t names_at(const struct place *place) { return has_several(place) ? names_once_at(place) : 0; }
+
+uint64_t names_once_at(const struct place *place) {
   uint64_t inode[] = {place->stat.st_dev, place->stat.st_ino};
-  return has_several(place) ? times_at(&named, inode, sizeof inode) : 0;
+  return place->known && place->exists ? times_at(&named, inode, sizeof inode) : 0;
 }

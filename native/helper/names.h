@@ -8,5 +8,7 @@
 void names_note(const struct place *place, bool gets_name);
 /* 0: never, or it has one name. */
 uint64_t names_at(const struct place *place);
+/* Also when only one is left by now. */
+uint64_t names_once_at(const struct place *place);
 
 #endif

@@ -39,17 +39,15 @@ static void put_place(struct frame *frame, enum field_tag tag, const struct plac
  * When the content changed that the call is about to change: if that is later than what the run last did to the file, it was
  * perhaps somebody else. Of the two times the earlier one, since the other moves when only the mode or the name changes; but the one can
  * be set to anything, and says nothing where it is older than the command. A file with several names may have been changed by another of
- * them: then it counts from when the run last named any.
+ * them, and the one that is left has another time when the run removes the rest: then it counts from when the run last named any.
  */
 static void put_changed(const struct call *call, enum field_tag tag, const struct place *place) {
   bool is_kept = place->known && place->exists && (S_ISREG(place->stat.st_mode) || S_ISLNK(place->stat.st_mode));
   if (!is_kept) return;
   uint64_t status = in_ns(place->stat.st_ctim), content = in_ns(place->stat.st_mtim), begun = call->notifier->begun_ns;
   uint64_t changed = content > begun && content < status ? content : status;
-  if (place->stat.st_nlink > 1) {
-    uint64_t named = names_at(place);
-    changed = named == 0 || content > named + WRITE_NS ? content : 0;
-  }
+  uint64_t named = names_once_at(place);
+  if (place->stat.st_nlink > 1 || named != 0) changed = named == 0 || content > named + WRITE_NS ? content : 0;
   if (changed > begun) frame_long(call->frame, tag, changed);
 }
 
