@@ -18,6 +18,9 @@ import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
 
+/** A clock that is slowed down or hurried along moves by less meanwhile. */
+const SLACK_MS = 1000
+
 const isOurProbe = (name: string): boolean => name.includes('@savepoint-') && isProbe(name)
 
 export const zfs: NativeBackend = {
@@ -121,8 +124,10 @@ export const zfs: NativeBackend = {
     const found = locate(state, true)
     if (!found) return undefined
     const inside = zfs.directoryOf(found)
-    if (inside !== undefined) return { path: Buffer.from(inside), mark: found.mark, isChanged: () => false, close() {} }
-    return openClone(found)
+    // By its mark it is known.
+    const isChanged = () => (state.mark === undefined && isYounger(found) ? 'perhaps' : false)
+    if (inside !== undefined) return { path: Buffer.from(inside), mark: found.mark, isChanged, close() {} }
+    return { ...openClone(found), isChanged }
   },
 
   directoryOf(state) {
@@ -159,6 +164,13 @@ export const zfs: NativeBackend = {
     const text = stdout.toString().trim()
     return works && /^\d+$/.test(text) ? Number(text) : undefined
   },
+}
+
+/** What is received elsewhere keeps the time of its original. */
+function isYounger(state: NativeState): boolean {
+  const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'value', 'creation', nameOf(state)])
+  const text = stdout.toString().trim()
+  return state.madeBy !== undefined && /^\d+$/.test(text) && Number(text) * 1000 > state.madeBy + SLACK_MS
 }
 
 /** Of the dataset and those in it, of whomever. */
