@@ -267,15 +267,17 @@ const lostText = (snapshot: Snapshot): string =>
 
 /** Nobody can bring it back. It must not stand in the way of the others. */
 function forgetLost(ctx: Context, snapshot: Snapshot): void {
-  const { id, parent } = snapshot
+  const { id, parent, label } = snapshot
   const summary = lostText(snapshot)
   ctx.db.transaction(() => {
     if (ctx.db.head === id) ctx.db.setHead(parent)
-    for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())
+    const tags = [...ctx.db.tags()].flatMap(([tag, tagged]) => (tagged === id ? [tag] : []))
+    for (const tag of tags) ctx.db.setTag(tag, undefined, ctx.now())
     const children = childrenOf(ctx, snapshot)
     ctx.db.forgetSnapshots([id])
     for (const child of children) recount(ctx, child)
-    ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'lost' })
+    const names = [id, ...(label === undefined ? [] : [label]), ...tags]
+    ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary, { names }), state: 'fixed', rule: 'lost' })
   })
   ctx.notice(summary)
 }
