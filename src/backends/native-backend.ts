@@ -90,6 +90,8 @@ export interface WholeRollback {
   later(state: NativeState): string[]
   /** Whether a name of those is that of a state, whatever its place was called when it was kept. */
   isNameOf(name: string, state: NativeState): boolean
+  /** Whether it is one that was kept in the place of a state, whatever that is called by now. */
+  isInPlaceOf(name: string, state: NativeState): boolean
   /** Whether it is one that Savepoint keeps, of whichever timeline and home. */
   isOfSavepoint(name: string): boolean
   /** Whether it is what a probe has made, of whomever: nobody misses that. */

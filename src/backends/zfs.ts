@@ -45,17 +45,14 @@ export const zfs: NativeBackend = {
       return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
     isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
+    isInPlaceOf: (name, { place }) => name.includes(`${place.slice(place.indexOf('@'))}-`),
     isOfSavepoint: name => /@savepoint-.+-snap_\w+$/.test(name),
     isProbe: isOurProbe,
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
       return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
     },
-    held(later) {
-      if (later.length === 0) return []
-      const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'userrefs', ...later])
-      return linesOf(stdout).flatMap(([name, holds]) => (Number(holds) > 0 ? [name!] : []))
-    },
+    held: later => (later.length === 0 ? [] : heldOf(later)),
     destroy({ place }, name) {
       if (runProgram('zfs', ['destroy', name]).works) return
       dropClones(place)
@@ -151,8 +148,12 @@ export const zfs: NativeBackend = {
     dropClones(found.place)
     const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
     if (clones.length > 0) throw failed(`delete ${nameOf(found)}`, inTheWay(found, clones, target))
-    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
-    return 'removed'
+    const name = nameOf(found)
+    const { works, why, isCut } = runProgram('zfs', ['destroy', name])
+    if (works) return 'removed'
+    const isHeld = !isCut && heldOf([name]).length > 0
+    const held = `${name} is held (\`zfs holds ${name}\` says by whom, \`zfs release\` lets it go)`
+    throw failed('delete a ZFS snapshot', isHeld ? held : why, isCut ? { isCut } : undefined)
   },
 
   find: (state, orCopy = false) => locate(state, orCopy),
@@ -179,6 +180,11 @@ function snapshotsBelow(place: string): string[] {
   const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
   if (isCut) throw failed('list ZFS snapshots', why, { isCut })
   return linesOf(stdout).map(([name]) => name!)
+}
+
+function heldOf(names: readonly string[]): string[] {
+  const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'userrefs', ...names])
+  return linesOf(stdout).flatMap(([name, holds]) => (Number(holds) > 0 ? [name!] : []))
 }
 
 function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buffer): string {
