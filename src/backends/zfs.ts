@@ -208,14 +208,16 @@ function isShown(dataset: string, target: Buffer): boolean {
 const isAbsent = (why: string): boolean => /does not exist|could not find/.test(why)
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
-const whenNotThere = (why: string): string | undefined =>
-  why.includes('failed to initialize') ? 'Load the module (modprobe zfs), or start zfs-fuse' : undefined
+function whenNotThere(why: string): string | undefined {
+  if (/connect: permission denied/i.test(why)) return 'zfs-fuse lets only root ask it: be root'
+  return why.includes('failed to initialize') ? 'Load the module (modprobe zfs), or start zfs-fuse' : undefined
+}
 
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
 
 function whyNoList(why: string): string {
   if (why.includes('not installed')) return 'apt-get install zfsutils-linux'
-  return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
+  return whenNotThere(why) ?? (process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW)
 }
 
 /** Of one that is not mounted there: whether it would be, or its pool is not there. */

@@ -1,5 +1,7 @@
 /** ZFS snapshots that do not go, or that a history does not know, and what is said of them. */
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type PoolScene, run } from './backend-scene.ts'
 import { runCli } from './cli.ts'
@@ -54,4 +56,17 @@ export function leftInZfs(scene: PoolScene, holds: Holds, snapshot: Take): void 
       expect(scene.kept(space)).toContain(stray)
     },
   )
+
+  holds('who may not ask zfs-fuse is told that only root may, and not to use `zfs allow`', async space => {
+    const programs = join(space.base, 'programs')
+    mkdirSync(programs)
+    const said = 'connect: Permission denied\ninternal error: failed to initialize ZFS library'
+    writeFileSync(join(programs, 'zfs'), `#!/bin/sh\necho '${said}' >&2; exit 1\n`, { mode: 0o755 })
+    const env = { ...space.env, PATH: `${programs}:${process.env.PATH}` }
+    const { status, stderr } = runCli(space, ['snapshot', '--backend', 'zfs'], { env })
+    expect([status, stderr]).toEqual([
+      13,
+      expect.stringContaining('\n  hint: zfs-fuse lets only root ask it: be root\n'),
+    ])
+  })
 }
