@@ -407,11 +407,33 @@ describe('what can go wrong', () => {
     expect(savepoint.operations().at(-1)).toMatchObject({ kind: 'retention', rule: 'lost' })
     expect(savepoint.snapshots().map(({ label }) => label)).toEqual(['read'])
     expect(savepoint.head().label).toBe('read')
+    const named = { code: 'snapshot.unknown', message: 'Cannot find snapshot "unread": it is lost' }
+    await expect(savepoint.diff({ from: 'unread' })).rejects.toMatchObject(named)
     await savepoint.rollback('read')
     expect(space.read('a')).toBe('1\n')
     await savepoint.gc()
     expect((await savepoint.verify()).problems).toEqual([])
   })
+
+  onDisk(
+    'one that was away from its place for a moment, unread: whatever its name was, it is called lost',
+    async () => {
+      space.write('a', '1\n')
+      const taking = await space.open({ leaveUnread: true })
+      const { id } = await taking.snapshot({ label: 'one' })
+      taking.tag('first', 'one')
+      const [place] = scene.kept(space)
+      renameSync(place!, `${place}-hidden`)
+      const savepoint = await space.open()
+      renameSync(`${place}-hidden`, place!)
+      for (const name of [id, 'one', 'first'])
+        expect(() => savepoint.read(name, 'a')).toThrow(`Cannot find snapshot "${name}": it is lost`)
+      expect(() => savepoint.read('other', 'a')).toThrow('no id, tag or label of this timeline fits')
+      space.notices.length = 0
+      await savepoint.verify()
+      expect(space.notices).toEqual([expect.stringContaining(place!)])
+    },
+  )
 
   onDisk('the filesystem is read-only: said with the way out, nothing is lost, the store still works', async () => {
     space.write('a', '1\n')

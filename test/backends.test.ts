@@ -18,6 +18,7 @@ import { onlyZfs } from './support/zfs-cases.ts'
 import { copiedZfs } from './support/zfs-copies-cases.ts'
 import { identifiedZfs } from './support/zfs-identity-cases.ts'
 import { interruptedZfs } from './support/zfs-interrupted-cases.ts'
+import { leftInZfs } from './support/zfs-left-cases.ts'
 import { mountedZfs } from './support/zfs-mount-cases.ts'
 import { zfsWithoutPool } from './support/zfs-pools-cases.ts'
 import { rolledBackZfs } from './support/zfs-rollback-cases.ts'
@@ -335,6 +336,7 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
   // Here, because all that use zfs-fuse share it.
   if (scene === pool) onlyZfs(pool, holds, snapshot)
   if (scene === pool) mountedZfs(pool, holds, snapshot)
+  if (scene === pool) leftInZfs(pool, holds, snapshot)
   if (scene === pool) identifiedZfs(pool, holds, snapshot)
   if (scene === pool) copiedZfs(pool, holds, snapshot)
   if (scene === pool) zfsWithoutPool(pool, holds)

@@ -87,6 +87,7 @@ describe('organise', () => {
       'forgotten_traces',
       'removed_objects',
       'removed_kept',
+      'still_kept',
       'freed_bytes',
       'store_bytes',
     ])

@@ -77,7 +77,7 @@ async function trace(command: string[], driver: HelperDriver): Promise<{ seen: s
     env: process.env,
     inherited: { descriptors: [], ignoredSignals: [] },
     allowIoUring: true,
-    protect: join(directory, 'home'),
+    protect: [join(directory, 'home')],
     watch: undefined,
     hold: { names: [...suspects], maxMs: 60_000 },
     spool: undefined,

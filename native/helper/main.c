@@ -3,7 +3,7 @@
  * keeps the terminal; the helper leaves it, and the death of whoever reads the frames does not touch the command.
  *
  *   savepoint-helper --events FD --driver NAME [--exits pidfd|ptrace] [--allow-io-uring] [--hold NAME,… --hold-ms N]
- *                    [--protect DIRECTORY] [--spool DIRECTORY [--hold-changes]] [--ignore SIGNAL,…] [--file-limit N] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
+ *                    [--protect DIRECTORY]… [--spool DIRECTORY [--hold-changes]] [--ignore SIGNAL,…] [--file-limit N] [--watch PATH [--watch-ignore PATH]…] -- COMMAND…
  *   savepoint-helper --events FD --driver seccomp --spool DIRECTORY --record all|changes [--record-ignore PATH]… -- COMMAND…      see record.h
  *   savepoint-helper --events FD --driver ebpf --cgroup DIRECTORY      starts nothing; ends when the reader does, or by SIGTERM
  *   savepoint-helper --driver NAME --probe      exits with 0 when the driver works here; prints what it cannot, or why not
@@ -81,7 +81,7 @@ static bool parse(int count, char **arguments, struct options *options) {
     else if (strcmp(argument, "--driver") == 0 && i + 1 < count) options->supervision.driver = driver_named(arguments[++i]);
     else if (strcmp(argument, "--cgroup") == 0 && i + 1 < count) options->driver.cgroup = arguments[++i];
     else if (strcmp(argument, "--ring-bytes") == 0 && i + 1 < count) options->driver.ring_bytes = (uint32_t)atoi(arguments[++i]);
-    else if (strcmp(argument, "--protect") == 0 && i + 1 < count) protect_init(arguments[++i]);
+    else if (strcmp(argument, "--protect") == 0 && i + 1 < count && protect_add(arguments[i + 1])) i++;
     else if (strcmp(argument, "--ignore") == 0 && i + 1 < count) options->ignored = arguments[++i];
     else if (strcmp(argument, "--file-limit") == 0 && i + 1 < count) options->file_limit = (unsigned)atoi(arguments[++i]);
     else if (strcmp(argument, "--exits") == 0 && i + 1 < count) options->exits = arguments[++i];
@@ -113,7 +113,7 @@ int main(int count, char **arguments) {
   arguments = hide(count, arguments);
   struct options options;
   if (!parse(count, arguments, &options)) {
-    fprintf(stderr, "usage: savepoint-helper --driver NAME --events FD [--allow-io-uring] [--hold NAMES --hold-ms N] [--protect DIRECTORY] -- COMMAND...\n");
+    fprintf(stderr, "usage: savepoint-helper --driver NAME --events FD [--allow-io-uring] [--hold NAMES --hold-ms N] [--protect DIRECTORY]... -- COMMAND...\n");
     return 125;
   }
   if (options.probe) return options.supervision.driver->probe();

@@ -157,7 +157,7 @@ void tell_path(struct call *call, const struct rule *rule) {
   }
   if (spool_discount(&place) && (rule->op == OP_WRITE || rule->op == OP_TRUNCATE)) spool_detach(&place);
   if (rule->to_path != NONE) spool_discount(&to);
-  /* Of what btrfs keeps for us: the program that we start for that is not Savepoint. */
+  /* Those were looked at before. */
   if (!call->is_of_subvolume)
     call->refused = protect_refuses(call->process, rule->op, &place, rule->to_path == NONE ? NULL : &to);
   /* After the end nobody wants to know what changes. */

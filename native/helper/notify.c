@@ -92,12 +92,12 @@ static void tell(struct call *call) {
   if (subvolume_concerns(&call->notification->data)) {
     static struct seccomp_notif named;
     named = *call->notification;
-    if (!subvolume_translate(tid_of(call), &named.data)) {
-      tell_unclear(call);
-      return;
-    }
+    bool is_named = subvolume_translate(tid_of(call), &named.data);
     call->notification = &named;
     call->is_of_subvolume = true;
+    call->refused = subvolume_is_refused(call);
+    if (!is_named && !call->refused) tell_unclear(call);
+    if (!is_named || call->refused) return;
   }
   const struct rule *rule = rule_for(call->notification->data.nr);
   if (rule != NULL && rule->op == OP_BY_HANDLE) tell_unclear(call);

@@ -131,7 +131,7 @@ uint32_t process_execute(struct process *process, pid_t tid, const struct stat *
   process->executes = tid;
   process->executed_ns = monotonic_ns();
   process->image = 0;
-  process->is_savepoint = false;
+  process->is_savepoint = process->lends = false;
   process->device = program->st_dev;
   process->inode = program->st_ino;
   return process->exec;

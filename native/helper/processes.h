@@ -30,6 +30,7 @@ struct process {
   bool other_mounts; /* sees other filesystems than we do: its paths may mean something else */
   bool mounts_known; /* whether that was looked at since it was forked, or executed something */
   bool is_savepoint; /* and may change its directory */
+  bool lends; /* it waits for a program that may, too (protect.h) */
   uint32_t serial; /* another one each time the structure is used again */
   struct process *next;
 };

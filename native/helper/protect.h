@@ -1,5 +1,6 @@
 /*
- * Savepoint's own directory, which processes of the run must not change: that would take away what brings their work back.
+ * Savepoint's own directory, and where filesystems keep snapshots for it beside that, which processes of the run must not
+ * change: that would take away what brings their work back.
  * Proof against accidents alone: a process that says it is Savepoint is believed.
  */
 #ifndef SAVEPOINT_PROTECT_H
@@ -11,14 +12,19 @@
 #include "syscalls.h"
 #include "tracee.h"
 
-/* `directory`: absolute, without symbolic links; NULL: nothing is protected. */
-void protect_init(const char *directory);
-/* Whether a path is that directory or lies in it. */
+/* Absolute, without symbolic links. One more; false when there is no room. */
+bool protect_add(const char *directory);
+/* Whether the path is one of those directories, or lies in one. */
 bool protect_concerns(const struct place *place);
 /*
  * Whether the call is to be refused. `to`: its second path, or NULL. A process that makes a directory of the agreed name
  * in /proc, which always fails, is Savepoint from then on until it executes something (src/engine/home.ts).
  */
 bool protect_refuses(struct process *process, enum path_op op, const struct place *place, const struct place *to);
+/*
+ * For calls of btrfs: whether it is Savepoint, or a program that this has started and waits for. Before that, Savepoint tries to make
+ * another such directory, and afterwards to delete it (src/backends/run-program.ts). A command that it starts is no such program.
+ */
+bool protect_trusts(const struct process *process);
 
 #endif

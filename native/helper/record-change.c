@@ -191,7 +191,8 @@ static void look_and_note(struct call *call, const struct rule *rule, int flags,
     else note_lost(call, rule->dir, rule->number == __NR_bind ? NONE : rule->path);
     return;
   }
-  call->refused = protect_refuses(call->process, rule->op, place, has_to ? to : NULL);
+  /* Those were looked at before. */
+  if (!call->is_of_subvolume) call->refused = protect_refuses(call->process, rule->op, place, has_to ? to : NULL);
   if (call->refused || !still_waits(call)) return;
   note_change(call, rule, flags, place, to);
 }

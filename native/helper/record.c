@@ -43,8 +43,11 @@ void record_call(struct call *call, bool is_foreign_call) {
     translated = *call->notification;
     /* What is in one has not been saved, and goes with it. */
     bool is_known = subvolume_translate(tid_of(call), &translated.data) && translated.data.nr != __NR_unlinkat;
-    if (!is_known) translated.data.nr = -1;
     call->notification = &translated;
+    call->is_of_subvolume = true;
+    call->refused = subvolume_is_refused(call);
+    if (call->refused) return;
+    if (!is_known) translated.data.nr = -1;
   }
   const struct rule *rule = rule_for(call->notification->data.nr);
   bool is_clear = call->notification->data.nr >= 0 && (rule == NULL || rule->op != OP_BY_HANDLE);

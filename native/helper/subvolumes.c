@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "tracee.h"
+#include "call.h"
+#include "mounts.h"
+#include "protect.h"
 
 /* Also where the headers of the machine that we are compiled on are older. */
 #ifndef BTRFS_IOC_SNAP_DESTROY_V2
@@ -20,6 +22,7 @@
 const unsigned subvolume_kinds[] = {
     BTRFS_IOC_SUBVOL_CREATE, BTRFS_IOC_SUBVOL_CREATE_V2, BTRFS_IOC_SNAP_CREATE,
     BTRFS_IOC_SNAP_CREATE_V2, BTRFS_IOC_SNAP_DESTROY, BTRFS_IOC_SNAP_DESTROY_V2,
+    BTRFS_IOC_SUBVOL_SETFLAGS,
 };
 const size_t subvolume_kind_count = sizeof subvolume_kinds / sizeof *subvolume_kinds;
 
@@ -42,6 +45,8 @@ bool subvolume_translate(pid_t tid, struct seccomp_data *call) {
   uint32_t kind = (uint32_t)call->args[1];
   uint64_t arguments = call->args[2];
   if (kind == BTRFS_IOC_SNAP_DESTROY_V2 && is_by_number(tid, arguments)) return false;
+  /* It sets attributes of its descriptor, as it stands. */
+  if (kind == BTRFS_IOC_SUBVOL_SETFLAGS) return true;
   bool is_older = kind == BTRFS_IOC_SUBVOL_CREATE || kind == BTRFS_IOC_SNAP_CREATE || kind == BTRFS_IOC_SNAP_DESTROY;
   bool deletes = kind == BTRFS_IOC_SNAP_DESTROY || kind == BTRFS_IOC_SNAP_DESTROY_V2;
   call->nr = deletes ? __NR_unlinkat : __NR_mkdirat;
@@ -49,4 +54,11 @@ bool subvolume_translate(pid_t tid, struct seccomp_data *call) {
       arguments + (is_older ? offsetof(struct btrfs_ioctl_vol_args, name) : offsetof(struct btrfs_ioctl_vol_args_v2, name));
   call->args[2] = deletes ? AT_REMOVEDIR : 0;
   return true;
+}
+
+bool subvolume_is_refused(const struct call *call) {
+  static struct place place;
+  place_at(call, 0, call->notification->data.nr == __NR_ioctl ? NONE : 1, false, false, &place);
+  if (sees_otherwise(call)) mounts_translate(tid_of(call), &place);
+  return place.known && protect_concerns(&place) && !protect_trusts(call->process);
 }

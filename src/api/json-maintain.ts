@@ -23,6 +23,7 @@ export function gcJson(result: results.GcResult) {
     forgotten_traces: result.forgottenTraces,
     removed_objects: result.removedObjects,
     removed_kept: result.removedKept.length,
+    still_kept: result.stillKept,
     freed_bytes: result.freedBytes,
     store_bytes: result.storeBytes,
   }

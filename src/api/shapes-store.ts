@@ -19,6 +19,7 @@ export const gc = z
     forgotten_traces: z.int(),
     removed_objects: z.int(),
     removed_kept: z.int().describe('snapshots of filesystems, and archives, that nothing needed any more'),
+    still_kept: z.int().describe('more of them, which could not be removed now, or may be left'),
     freed_bytes: z.int(),
     store_bytes: z.int(),
   })

@@ -26,7 +26,7 @@ import {
   whyNotMade,
 } from './place.ts'
 import { newProbeName } from './probe-name.ts'
-import { failed, fixFor, runProgram } from './run-program.ts'
+import { type Finished, failed, fixFor, lendingRights, runProgram } from './run-program.ts'
 import { differingIn } from './send-stream.ts'
 
 const BTRFS_MAGIC = 0x9123683e
@@ -206,12 +206,15 @@ function withOpened<T>(paths: readonly string[], call: (opened: readonly number[
   }
 }
 
+/** To change what is kept. */
+const runBtrfs = (args: readonly string[]): Finished => lendingRights(() => runProgram('btrfs', args))
+
 /** Without privilege, one that is read-only, or closed by its mode, cannot be deleted; but its owner can make it writable. */
 function deleteSubvolume(path: string): void {
-  if (runProgram('btrfs', ['subvolume', 'delete', '--', path]).works) return
-  runProgram('btrfs', ['property', 'set', '-ts', path, 'ro', 'false'])
+  if (runBtrfs(['subvolume', 'delete', '--', path]).works) return
+  runBtrfs(['property', 'set', '-ts', path, 'ro', 'false'])
   openToOwner(path)
-  const { works, why } = runProgram('btrfs', ['subvolume', 'delete', '--', path])
+  const { works, why } = runBtrfs(['subvolume', 'delete', '--', path])
   if (works) return
   const isForbidden = process.geteuid?.() !== 0 && /EPERM|not permitted/.test(why)
   throw failed('delete a btrfs snapshot', isForbidden ? `this user may not. ${RM_ALLOWED}` : why)
@@ -248,10 +251,10 @@ function tryPlace(target: string, place: string): Probe {
   tidyIfPossible(() => btrfs.tidy(place))
   const probe = join(place, `.${newProbeName()}`)
   try {
-    const made = runProgram('btrfs', ['subvolume', 'create', '--', probe])
+    const made = runBtrfs(['subvolume', 'create', '--', probe])
     if (!made.works)
       return no(`${place}: ${made.why}`, made.why.includes('not installed') ? INSTALL : (fixFor(made.why) ?? OUTSIDE))
-    const deleted = runProgram('btrfs', ['subvolume', 'delete', '--', probe])
+    const deleted = runBtrfs(['subvolume', 'delete', '--', probe])
     if (!deleted.works) {
       rmdirSync(probe)
       return no(`this user may not delete snapshots (${deleted.why})`, RM_ALLOWED)

@@ -32,6 +32,8 @@ export interface NativeState {
    * undefined: not known, or told by the place.
    */
   of?: string | undefined
+  /** It was there by then, in milliseconds: what was made later is another one. undefined: not known. */
+  madeBy?: number | undefined
 }
 
 /** What may differ between two states; paths are relative to the target. */
@@ -47,8 +49,11 @@ export interface OpenState {
   path: Buffer
   /** Of the state, where that is told by now. */
   mark: string | undefined
-  /** Somebody has changed it since it was kept. May wait for the disk: to be asked by who reads it whole, and before. */
-  isChanged(): boolean
+  /**
+   * Somebody has changed it since it was kept. 'perhaps': by its time it is another one, but a clock may have been set. May wait for the
+   * disk: to be asked by who reads it whole, and before.
+   */
+  isChanged(): boolean | 'perhaps'
   close(): void
 }
 
@@ -85,6 +90,8 @@ export interface WholeRollback {
   later(state: NativeState): string[]
   /** Whether a name of those is that of a state, whatever its place was called when it was kept. */
   isNameOf(name: string, state: NativeState): boolean
+  /** Whether it is one that was kept in the place of a state, whatever that is called by now. */
+  isInPlaceOf(name: string, state: NativeState): boolean
   /** Whether it is one that Savepoint keeps, of whichever timeline and home. */
   isOfSavepoint(name: string): boolean
   /** Whether it is what a probe has made, of whomever: nobody misses that. */

@@ -18,7 +18,7 @@ const BUSY_TRIES = 20
 const BUSY_WAIT_MS = 150
 
 /** What a snapshot holds, through a clone that exists until it is closed. Called under the timeline's lock. */
-export function openClone(state: NativeState): OpenState {
+export function openClone(state: NativeState): Omit<OpenState, 'isChanged'> {
   // Left by a process that was killed; we hold the lock of the timeline, so nobody reads them.
   dropClones(state.place)
   const directory = realpathSync(mkdtempSync(join(tmpdir(), `${DIRECTORY_PREFIX}${processMark()}-`)))
@@ -36,7 +36,7 @@ export function openClone(state: NativeState): OpenState {
     rmdirSync(directory)
     throw error
   }
-  if (isMounted(directory)) return { path: Buffer.from(directory), mark: state.mark, isChanged: () => false, close }
+  if (isMounted(directory)) return { path: Buffer.from(directory), mark: state.mark, close }
   close()
   throw new SavepointError('backend.failed', `Cannot read ${nameOf(state)}: its clone is not mounted where we see it`, {
     hint: 'In a container, or a mount namespace of its own? Run it outside of that. Nothing is lost',

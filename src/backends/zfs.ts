@@ -18,6 +18,9 @@ import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
 
+/** A clock that is slowed down or hurried along moves by less meanwhile. */
+const SLACK_MS = 1000
+
 const isOurProbe = (name: string): boolean => name.includes('@savepoint-') && isProbe(name)
 
 export const zfs: NativeBackend = {
@@ -42,17 +45,14 @@ export const zfs: NativeBackend = {
       return later.sort(([, a], [, b]) => b - a).map(([name]) => name)
     },
     isNameOf: (name, state) => name.endsWith(`@${shortNameOf(state)}`),
+    isInPlaceOf: (name, { place }) => name.includes(`${place.slice(place.indexOf('@'))}-`),
     isOfSavepoint: name => /@savepoint-.+-snap_\w+$/.test(name),
     isProbe: isOurProbe,
     madeOf({ place }, later) {
       const clones = clonesIn(poolOf(place)).filter(({ origin }) => later.includes(origin))
       return clones.filter(clone => !isForReading(clone, place)).map(({ name }) => name)
     },
-    held(later) {
-      if (later.length === 0) return []
-      const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'userrefs', ...later])
-      return linesOf(stdout).flatMap(([name, holds]) => (Number(holds) > 0 ? [name!] : []))
-    },
+    held: later => (later.length === 0 ? [] : heldOf(later)),
     destroy({ place }, name) {
       if (runProgram('zfs', ['destroy', name]).works) return
       dropClones(place)
@@ -121,8 +121,10 @@ export const zfs: NativeBackend = {
     const found = locate(state, true)
     if (!found) return undefined
     const inside = zfs.directoryOf(found)
-    if (inside !== undefined) return { path: Buffer.from(inside), mark: found.mark, isChanged: () => false, close() {} }
-    return openClone(found)
+    // By its mark it is known.
+    const isChanged = () => (state.mark === undefined && isYounger(found) ? 'perhaps' : false)
+    if (inside !== undefined) return { path: Buffer.from(inside), mark: found.mark, isChanged, close() {} }
+    return { ...openClone(found), isChanged }
   },
 
   directoryOf(state) {
@@ -146,8 +148,12 @@ export const zfs: NativeBackend = {
     dropClones(found.place)
     const clones = clonesIn(poolOf(found.place)).filter(({ origin }) => origin === nameOf(found))
     if (clones.length > 0) throw failed(`delete ${nameOf(found)}`, inTheWay(found, clones, target))
-    mustRun('delete a ZFS snapshot', 'zfs', ['destroy', nameOf(found)])
-    return 'removed'
+    const name = nameOf(found)
+    const { works, why, isCut } = runProgram('zfs', ['destroy', name])
+    if (works) return 'removed'
+    const isHeld = !isCut && heldOf([name]).length > 0
+    const held = `${name} is held (\`zfs holds ${name}\` says by whom, \`zfs release\` lets it go)`
+    throw failed('delete a ZFS snapshot', isHeld ? held : why, isCut ? { isCut } : undefined)
   },
 
   find: (state, orCopy = false) => locate(state, orCopy),
@@ -161,12 +167,24 @@ export const zfs: NativeBackend = {
   },
 }
 
+/** What is received elsewhere keeps the time of its original. */
+function isYounger(state: NativeState): boolean {
+  const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'value', 'creation', nameOf(state)])
+  const text = stdout.toString().trim()
+  return state.madeBy !== undefined && /^\d+$/.test(text) && Number(text) * 1000 > state.madeBy + SLACK_MS
+}
+
 /** Of the dataset and those in it, of whomever. */
 function snapshotsBelow(place: string): string[] {
   const columns = ['-H', '-o', 'name', '-t', 'snapshot']
   const { stdout, why, isCut } = runProgram('zfs', ['list', ...columns, '-r', datasetOf(place)])
   if (isCut) throw failed('list ZFS snapshots', why, { isCut })
   return linesOf(stdout).map(([name]) => name!)
+}
+
+function heldOf(names: readonly string[]): string[] {
+  const { stdout } = runProgram('zfs', ['get', '-Hp', '-o', 'name,value', 'userrefs', ...names])
+  return linesOf(stdout).flatMap(([name, holds]) => (Number(holds) > 0 ? [name!] : []))
 }
 
 function inTheWay({ place }: NativeState, clones: readonly Clone[], target: Buffer): string {
@@ -190,14 +208,16 @@ function isShown(dataset: string, target: Buffer): boolean {
 const isAbsent = (why: string): boolean => /does not exist|could not find/.test(why)
 
 const AS_DATASET = 'Make a dataset for it: see docs/backends.md'
-const whenNotThere = (why: string): string | undefined =>
-  why.includes('failed to initialize') ? 'Load the module (modprobe zfs), or start zfs-fuse' : undefined
+function whenNotThere(why: string): string | undefined {
+  if (/connect: permission denied/i.test(why)) return 'zfs-fuse lets only root ask it: be root'
+  return why.includes('failed to initialize') ? 'Load the module (modprobe zfs), or start zfs-fuse' : undefined
+}
 
 const ALLOW = 'Be root, or let root say: zfs allow USER snapshot,destroy,mount,clone,create,rollback DATASET'
 
 function whyNoList(why: string): string {
   if (why.includes('not installed')) return 'apt-get install zfsutils-linux'
-  return process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW
+  return whenNotThere(why) ?? (process.geteuid?.() === 0 ? 'See `zfs list`' : ALLOW)
 }
 
 /** Of one that is not mounted there: whether it would be, or its pool is not there. */

@@ -51,12 +51,12 @@ export async function gc(ctx: Context): Promise<GcResult> {
     const sum = (of: 'snapshots' | 'traces') => forgotten.reduce((total, each) => total + each[of], 0)
     return { forgottenSnapshots: sum('snapshots'), forgottenTraces: sum('traces'), ...result }
   })
-  const removedKept = await removeEverywhere(ctx, going)
+  const { backends: removedKept, left: stillKept } = await removeEverywhere(ctx, going)
   await takeUpLeft(ctx)
   sayWhatIsLeft(ctx)
   sayWhatOthersLeft(ctx)
   if (damaged[0]) throw damaged[0]
-  return { ...result, removedKept, storeBytes: ctx.store.index.storedBytes() }
+  return { ...result, removedKept, stillKept, storeBytes: ctx.store.index.storedBytes() }
 }
 
 /** In the history of each directory that lost something, and of the one that it was said in. */

@@ -87,7 +87,8 @@ async function lend<T>(ctx: Context, snapshot: Snapshot, work: (look: Live, path
   const state = kept?.backend.open(kept.ref)
   if (!kept || !state) throw unread()
   try {
-    if (state.isChanged()) ifWritable(() => sayChanged(ctx, snapshot))
+    const isChanged = state.isChanged()
+    if (isChanged) ifWritable(() => sayChanged(ctx, snapshot, isChanged))
     const then = keptState(kept.ref, state.path, () => undefined)
     const options = { kept: then, discard: true, ignoreFloor: true, phase: 'reading the snapshot' }
     const look = await captureLive(asThen(ctx, kept.ref), options)

@@ -26,7 +26,7 @@ export async function followPlaces(ctx: Context): Promise<void> {
 }
 
 /** Of a damaged timeline none, perhaps: whoever wants more of it will say so. */
-function placesIn({ db }: Context): string[] {
+export function placesIn({ db }: Context): string[] {
   try {
     return [...db.native.places(), ...goingPlaces(db)]
   } catch (error) {

@@ -94,21 +94,31 @@ export async function sayLostOfNow(ctx: Context, going: Going, snapshot: Snapsho
     )
 }
 
-/** One of another home is in no store that we know of: its timeline may not have read it yet. */
-export function whoseAre({ whole }: Going, foreign: readonly string[]): string {
-  const other = foreign.filter(name => whole.isOfSavepoint(name))
-  if (other.length === 0) return 'They are not of Savepoint'
-  const which =
-    other.length === foreign.length ? 'They are' : `${other.join(', ')} ${other.length === 1 ? 'is' : 'are'}`
-  return `${which} of another home or timeline of Savepoint`
+type Whose = 'stray' | 'other' | 'theirs'
+
+/** A stray was kept for this timeline, whose home was put back from an older copy since. */
+function byWhose({ whole, ref }: Going, names: readonly string[]): Partial<Record<Whose, string[]>> {
+  const whoseIs = (name: string): Whose => (whole.isOfSavepoint(name) ? 'other' : 'theirs')
+  return Object.groupBy(names, name => (whole.isInPlaceOf(name, ref) ? 'stray' : whoseIs(name)))
 }
 
-export function sayConsequences(
-  ctx: Context,
-  { backend, whole }: Going,
-  { ours, foreign }: Later,
-  dryRun: boolean,
-): void {
+/** One of another home, or that is not known here any more, is in no store that we know of: nobody may have read it yet. */
+export function whoseAre(going: Going, foreign: readonly string[]): string {
+  const { stray = [], other = [] } = byWhose(going, foreign)
+  const said = (names: readonly string[], whose: string): string[] => {
+    const subject = names.length === foreign.length ? 'They' : names.join(', ')
+    const isOne = names.length === 1 && subject !== 'They'
+    return names.length === 0 ? [] : [`${subject} ${isOne ? 'is' : 'are'} of ${whose}`]
+  }
+  const texts = [
+    ...said(stray, 'this timeline, which does not know them (was the home put back from an older copy?)'),
+    ...said(other, 'another home or timeline of Savepoint'),
+  ]
+  return texts.length > 0 ? texts.join('; ') : 'They are not of Savepoint'
+}
+
+export function sayConsequences(ctx: Context, going: Going, { ours, foreign }: Later, dryRun: boolean): void {
+  const { backend } = going
   const goes = dryRun ? 'would go' : 'goes'
   const loses = `--native: ${backend.name} ${dryRun ? 'would lose' : 'loses'}`
   // Also with --quiet: nothing brings that back.
@@ -122,11 +132,12 @@ export function sayConsequences(
     )
   const lost = lostWith(ours)
   if (lost !== '') ctx.alarm(`${loses} with them what the store does not have: ${lost}`)
-  const { other = [], theirs = [] } = Object.groupBy(foreign, name => (whole.isOfSavepoint(name) ? 'other' : 'theirs'))
+  const { stray = [], other = [], theirs = [] } = byWhose(going, foreign)
   const alarm = (names: readonly string[], who: string) => {
     if (names.length > 0)
       ctx.alarm(`${loses} ${plural('later snapshot', names.length)} that ${who}: ${names.join(', ')}`)
   }
+  alarm(stray, 'this timeline does not know any more')
   alarm(other, 'another home or timeline of Savepoint keeps')
   alarm(theirs, 'somebody else took')
 }

@@ -51,6 +51,7 @@ export async function takeNative(
     else if (!isCutOff(error)) forgetIntent(ctx.timelineDir, id)
     throw error
   }
+  const madeBy = Date.now()
   failpoint('native:captured')
   const taken = ctx.db.transaction(() => {
     const snapshot = ctx.db.addSnapshot(
@@ -60,7 +61,7 @@ export async function takeNative(
         createdAt: ctx.now(),
         root: UNREAD_ROOT,
         backend: backend.name,
-        nativeRef: JSON.stringify({ ...ref, mark } satisfies NativeRef),
+        nativeRef: JSON.stringify({ ...ref, mark, madeBy } satisfies NativeRef),
         sizeDelta: 0,
         counts: { added: 0, modified: 0, deleted: 0 },
         ...{ files: 0, bytes: 0, skippedCount: 0, skipped: [], unsettled: false, runOnly: false, turn: options.turn },

@@ -155,7 +155,7 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenSt
   const { ref } = kept
   const state = keptState(ref, opened.path, cache => dirtySince(ctx, kept, cache))
   const options = { kept: state, ignoreFloor: true, keepFloor: true, phase: 'reading the snapshot' }
-  let isChanged = false
+  let isChanged: ReturnType<OpenState['isChanged']> = false
   const live = await ifRoomSince(ctx, snapshot, () => {
     isChanged = opened.isChanged()
     return captureLive(asThen(ctx, ref), options)
@@ -183,7 +183,7 @@ async function read(ctx: Context, snapshot: Snapshot, kept: Kept, opened: OpenSt
       }
     })
   })
-  if (isChanged) sayChanged(ctx, snapshot)
+  if (isChanged) sayChanged(ctx, snapshot, isChanged)
 }
 
 /** From now on it is told from whatever gets its name. */
@@ -246,12 +246,14 @@ function dirtySince(ctx: Context, { backend, ref }: Kept, cache: StatCache): Dir
 
 const nameOf = ({ id, label }: Snapshot): string => (label === undefined ? id : `${id} (${showPath(label)})`)
 
-const changedText = (snapshot: Snapshot): string =>
-  `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
+const changedText = (snapshot: Snapshot, isChanged: true | 'perhaps'): string =>
+  isChanged === 'perhaps'
+    ? `${nameOf(snapshot)} may not be what was captured: its ${snapshot.backend} snapshot is younger than that (somebody has put another one in its place, or a clock was set, before it was read)`
+    : `${nameOf(snapshot)} is not what was captured: its ${snapshot.backend} snapshot was changed by somebody else before it was read`
 
 /** What it holds now is all that is left of it. But that is not what was captured, and whoever goes back to it must know. */
-export function sayChanged(ctx: Context, snapshot: Snapshot): void {
-  const summary = changedText(snapshot)
+export function sayChanged(ctx: Context, snapshot: Snapshot, isChanged: true | 'perhaps'): void {
+  const summary = changedText(snapshot, isChanged)
   const isNoted = ctx.db.operations().some(({ rule, summary: noted }) => rule === 'changed' && noted === summary)
   if (!isNoted) ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
   ctx.notice(summary)
@@ -265,15 +267,17 @@ const lostText = (snapshot: Snapshot): string =>
 
 /** Nobody can bring it back. It must not stand in the way of the others. */
 function forgetLost(ctx: Context, snapshot: Snapshot): void {
-  const { id, parent } = snapshot
+  const { id, parent, label } = snapshot
   const summary = lostText(snapshot)
   ctx.db.transaction(() => {
     if (ctx.db.head === id) ctx.db.setHead(parent)
-    for (const [tag, tagged] of ctx.db.tags()) if (tagged === id) ctx.db.setTag(tag, undefined, ctx.now())
+    const tags = [...ctx.db.tags()].flatMap(([tag, tagged]) => (tagged === id ? [tag] : []))
+    for (const tag of tags) ctx.db.setTag(tag, undefined, ctx.now())
     const children = childrenOf(ctx, snapshot)
     ctx.db.forgetSnapshots([id])
     for (const child of children) recount(ctx, child)
-    ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'lost' })
+    const names = [id, ...(label === undefined ? [] : [label]), ...tags]
+    ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary, { names }), state: 'fixed', rule: 'lost' })
   })
   ctx.notice(summary)
 }

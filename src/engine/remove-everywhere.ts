@@ -12,22 +12,30 @@ import type { TimelineDb } from '../timeline/timeline-db.ts'
 import type { OpenTimeline } from './all-timelines.ts'
 import { knownPlace } from './backend.ts'
 import type { Context } from './context.ts'
-import { isAnyGoing, removeGoing } from './native-going.ts'
+import { isAnyGoing, removeGoing, statesToGo } from './native-going.ts'
 import { openTimeline } from './open-timeline.ts'
 import type { RegisteredTarget } from './target-registry.ts'
 
-/** Called without any lock. Answers by which backend each was kept that is gone now. */
-export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<string[]> {
+export interface Removed {
+  /** Of each that is gone now: by which backend it was kept. */
+  backends: string[]
+  /** How many are still there, or may be. */
+  left: number
+}
+
+/** Called without any lock. */
+export async function removeEverywhere(ctx: Context, targets: readonly RegisteredTarget[]): Promise<Removed> {
   const silent = new Set<string>()
-  const removed: string[] = []
+  const removed: Removed = { backends: [], left: 0 }
   for (const target of targets) {
     await orStopped(ctx)
-    const isLeft = await removeOf(ctx, target, silent, removed).catch(error => {
+    const left = await removeOf(ctx, target, silent, removed.backends).catch(error => {
       if (!(error instanceof SavepointError)) throw error
       ctx.warn(`what nothing needs is still kept: ${error.message}`)
-      return true
+      return 1
     })
-    if (isLeft) await orStopped(ctx)
+    if (left > 0) await orStopped(ctx)
+    removed.left += left
   }
   return removed
 }
@@ -41,13 +49,13 @@ async function orStopped(ctx: Context): Promise<void> {
   })
 }
 
-/** Whether something of it is left. */
+/** How many of it are left. */
 async function removeOf(
   ctx: Context,
   target: RegisteredTarget,
   silent: Set<string>,
   removed: string[],
-): Promise<boolean> {
+): Promise<number> {
   const { id, directory } = target
   const wait = { waitMs: ctx.lockWaitMs, signal: ctx.signal }
   using _lock = await lockFile(join(directory, 'lock'), 'exclusive', 'remove what nothing needs', wait)
@@ -56,7 +64,8 @@ async function removeOf(
     const gone = removeGoing(target, db, ctx.warn, silent)
     removed.push(...gone.filter(({ became }) => became === 'removed').map(({ backend }) => backend))
     removeProbes(ctx, db, silent)
-    return isAnyGoing(directory, db)
+    const doubtful = gone.filter(({ became }) => typeof became === 'object')
+    return doubtful.length + statesToGo(directory, db).length
   } finally {
     if (db !== ctx.db) db.close()
   }

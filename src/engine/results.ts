@@ -197,8 +197,9 @@ export interface GcResult {
   /** Runs that ended more than 30 days ago, without a snapshot left, whose traces were removed. */
   forgottenTraces: number
   removedObjects: number
-  /** Of each snapshot of a filesystem, or archive, that nothing needed any more: its backend. */
+  /** Of each snapshot of a filesystem, or archive, that nothing needed any more: its backend; and how many are left, or may be. */
   removedKept: string[]
+  stillKept: number
   freedBytes: number
   storeBytes: number
 }

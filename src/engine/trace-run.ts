@@ -19,6 +19,7 @@ import { isInOuterRun } from './outer-run.ts'
 import { isOwnWork } from './own-work.ts'
 import { stillRunning } from './process-tree.ts'
 import { HeldChanges, isProtected, type Protection } from './protect.ts'
+import { protectedPlaces } from './protected-places.ts'
 import type { ChildEnd, SuperviseOptions } from './run-child.ts'
 import type { RunSession } from './run-session.ts'
 import type { RunTracer } from './run-tracer.ts'
@@ -112,7 +113,7 @@ export class TracedRun {
   options(): SuperviseOptions['trace'] {
     return {
       driver: this.driver,
-      protect: this.ctx.home,
+      protect: protectedPlaces(this.ctx),
       watch: this.isWatching ? watchedTree(this.ctx) : undefined,
       allowIoUring: this.allowIoUring,
       spool: this.spool,

@@ -142,7 +142,7 @@ async function run(
     trace: {
       driver: 'seccomp',
       allowIoUring: false,
-      protect: home,
+      protect: [home],
       watch: undefined,
       hold: undefined,
       spool: directory,

@@ -97,6 +97,10 @@ function ambiguous(ref: string, fits: Fit[]): SavepointError {
 }
 
 function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
+  if (wasLost(db, ref))
+    throw new SavepointError('snapshot.unknown', `Cannot find snapshot "${ref}": it is lost`, {
+      hint: '`savepoint log --operations` says why. If it is in its place again, `savepoint verify` names that',
+    })
   const names = [
     ...db.tags().keys(),
     ...live.flatMap(snapshot => [snapshot.id, ...(snapshot.label ? [snapshot.label] : [])]),
@@ -112,6 +116,12 @@ function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
     },
   )
 }
+
+/** Whether one of that id, tag or label was found to be missing where its filesystem had kept it. */
+const wasLost = (db: TimelineDb, ref: string): boolean =>
+  db
+    .operations()
+    .some(({ rule, detail }) => rule === 'lost' && Array.isArray(detail.names) && detail.names.includes(ref))
 
 export function requireHead(db: TimelineDb): Snapshot {
   const head = db.head

@@ -14,7 +14,7 @@ export function helperArguments(options: TracedOptions, eventsFd: number): strin
     // For tests: as on a kernel that is older than this one.
     ...(options.env.SAVEPOINT_EXITS ? ['--exits', options.env.SAVEPOINT_EXITS] : []),
     ...(options.allowIoUring ? ['--allow-io-uring'] : []),
-    ...['--protect', options.protect],
+    ...options.protect.flatMap(directory => ['--protect', directory]),
     ...(inherited.ignoredSignals.length > 0 ? ['--ignore', inherited.ignoredSignals.join(',')] : []),
     ...(inherited.fileLimit === undefined ? [] : ['--file-limit', String(inherited.fileLimit)]),
     ...(options.spool === undefined ? [] : ['--spool', options.spool]),

@@ -20,8 +20,8 @@ export interface TracedOptions {
   env: NodeJS.ProcessEnv
   inherited: Inherited
   allowIoUring: boolean
-  /** A directory that the command cannot change, unless it is Savepoint; only where changes are seen. */
-  protect: string
+  /** Directories that the command cannot change, unless it is Savepoint; only where changes are seen. */
+  protect: string[]
   /** Where changes are watched, because the driver does not see them; what is ignored is not looked into. */
   watch: { path: Raw; ignored: Raw[] } | undefined
   /** Programs whose executions wait to be released, for at most `maxMs`; their names alone, `*` for all. */

@@ -12,7 +12,7 @@ export const startTraced = (
     env: space.env,
     inherited: { descriptors: [], ignoredSignals: [] },
     allowIoUring: false,
-    protect: space.home,
+    protect: [space.home],
     watch: undefined,
     hold: undefined,
     spool: undefined,

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { runCli } from './cli.ts'
@@ -17,6 +18,32 @@ export function identifiedZfs(scene: PoolScene, holds: Holds, snapshot: Take): v
     await space.open()
     expect(await commandsOf(space, () => snapshot(space, 'two'))).toBe('snapshot\n')
   })
+
+  holds(
+    'another one of its name, made before the first was read, is read, and said to be perhaps another',
+    async space => {
+      space.write('a')
+      await snapshot(space, 'one')
+      const [name] = scene.kept(space)
+      const { madeBy } = JSON.parse((await space.open({ leaveUnread: true })).snapshots().at(-1)!.nativeRef!)
+      run('zfs', 'destroy', name!)
+      space.write('a', 'later')
+      // Its time is told in whole seconds.
+      while (Date.now() < madeBy + 2100) await pause(50)
+      run('zfs', 'snapshot', name!)
+      const said = /\(one\) may not be what was captured: its zfs snapshot is younger than that/
+      const savepoint = await space.open()
+      expect(space.notices.filter(text => said.test(text))).toHaveLength(1)
+      expect(savepoint.read('one', 'a').toString()).toBe('later')
+      expect(
+        savepoint.operations().filter(({ rule, summary }) => rule === 'changed' && said.test(summary)),
+      ).toHaveLength(1)
+      await snapshot(space, 'two')
+      space.notices.length = 0
+      await space.open()
+      expect(space.notices).toEqual([])
+    },
+  )
 
   holds('what nobody has read is told from a copy that was received in its place, and goes alone', async space => {
     space.write('secret')

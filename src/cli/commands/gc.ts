@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { gcJson } from '../../api/json-maintain.ts'
+import type { GcResult } from '../../index.ts'
 import { formatBytes, plural } from '../../model/format.ts'
+import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 
 export function register(program: Command): void {
@@ -11,29 +13,34 @@ export function register(program: Command): void {
     description:
       'Removes from the store what no snapshot needs any more. Snapshots deleted more than 7 days ago are forgotten, and ' +
       'the traces of runs that ended more than 30 days ago and have no snapshot left. This cannot be undone. It concerns ' +
-      'all protected directories, and can be said anywhere.',
+      'all protected directories, and can be said anywhere. What a filesystem ' +
+      'does not remove now is named, and left to the next one (exit code 3).',
     examples: [['gc', 'free what can be freed']],
     cancellable: true,
   }).action(
     handle(async context => {
       const result = await (await context.open({ makeRoom: true, wholeStore: true })).gc()
-      if (context.options.json) return context.json(gcJson(result))
-      if (context.options.quiet) return
-      const store = `the store holds ${formatBytes(result.storeBytes)}`
-      const traces = result.forgottenTraces
-      if (traces > 0)
-        context.line(`Removed the traces of ${plural('run', traces)} older than 30 days without a snapshot`)
-      const kept = Map.groupBy(result.removedKept, backend => (backend === 'archive' ? backend : `${backend} snapshot`))
-      for (const [what, { length }] of kept) context.line(`Removed ${plural(what, length)} that nothing needs`)
-      if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
-        return context.line(kept.size > 0 ? `Nothing else to free: ${store}` : `Nothing to free: ${store}`)
-      }
-      const forgotten =
-        result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''
-      context.line(
-        `Freed ${formatBytes(result.freedBytes)}: ${plural('object', result.removedObjects)} removed${forgotten}; ${store}`,
-      )
-      context.line('This cannot be undone')
+      if (context.options.json) context.json(gcJson(result))
+      else if (!context.options.quiet) showResult(context, result)
+      return result.stillKept > 0 ? 3 : 0
     }),
   )
+}
+
+function showResult(context: Context, result: GcResult): void {
+  const store = `the store holds ${formatBytes(result.storeBytes)}`
+  const traces = result.forgottenTraces
+  if (traces > 0) context.line(`Removed the traces of ${plural('run', traces)} older than 30 days without a snapshot`)
+  const kept = Map.groupBy(result.removedKept, backend => (backend === 'archive' ? backend : `${backend} snapshot`))
+  for (const [what, { length }] of kept) context.line(`Removed ${plural(what, length)} that nothing needs`)
+  if (result.removedObjects === 0 && result.forgottenSnapshots === 0 && result.freedBytes === 0) {
+    context.line(kept.size > 0 ? `Nothing else to free: ${store}` : `Nothing to free: ${store}`)
+    return
+  }
+  const forgotten =
+    result.forgottenSnapshots > 0 ? `, ${plural('deleted snapshot', result.forgottenSnapshots)} forgotten` : ''
+  context.line(
+    `Freed ${formatBytes(result.freedBytes)}: ${plural('object', result.removedObjects)} removed${forgotten}; ${store}`,
+  )
+  context.line('This cannot be undone')
 }

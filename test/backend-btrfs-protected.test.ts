@@ -1,0 +1,130 @@
+/** What btrfs keeps for us cannot be deleted or made writable by processes of a run, in our home and beside the target. */
+import { existsSync, readdirSync, symlinkSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { Savepoint } from '../src/index.ts'
+import { probeTracers } from '../src/tracers/select.ts'
+import { onBtrfs, run } from './support/backend-scene.ts'
+import { savepoint as runCli, savepointInShell } from './support/built-cli.ts'
+import { gated } from './support/machine.ts'
+import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
+import { Workspace } from './support/workspace.ts'
+
+const scene = onBtrfs()
+const { works } = probeTracers().find(({ name }) => name === 'seccomp')!
+let [space, elsewhere]: Workspace[] = []
+
+const onDisk = (title: string, work: () => Promise<void>) =>
+  gated(scene.possible && works && canDropPrivilege, `${scene.needs}, seccomp, setpriv`, title, async () => {
+    space = scene.make({ SAVEPOINT_TRACER: 'seccomp' })
+    elsewhere = new Workspace()
+    try {
+      await work()
+    } finally {
+      scene.remove(space)
+      elsewhere.remove()
+    }
+  })
+
+beforeAll(async () => {
+  if (scene.possible) await scene.setUp()
+}, 60_000)
+afterAll(async () => {
+  if (scene.possible) await scene.tearDown()
+}, 60_000)
+
+/** Not read yet. */
+async function keep(savepoint: Savepoint): Promise<string> {
+  space!.write('a', 'captured\n')
+  const { id } = await savepoint.snapshot({ label: 'one' })
+  space!.write('a', 'later\n')
+  return savepoint.nativeUsage(id)!.where
+}
+
+const numberOf = (path: string) => run('btrfs', 'inspect-internal', 'rootid', path).trim()
+
+/** BTRFS_IOC_SNAP_DESTROY_V2 with BTRFS_SUBVOL_SPEC_BY_ID, said of the directory that it is in. */
+const byNumber = (path: string) =>
+  `python3 -c "import fcntl, os, struct, sys; sys.excepthook = lambda *e: print(e[1]); fcntl.ioctl(os.open('${dirname(path)}', 0), 0x5000943f, bytearray(struct.pack('16xQ32xQ4032x', 16, ${numberOf(path)})))"`
+
+/** Commands that would destroy it, each of which fails. */
+function refuses(ways: string[], { home } = space!): void {
+  const script = ways.map((way, i) => `(${way}) >> said 2>&1 && echo ${i} >> done`)
+  runCli(space!, ['--home', home, 'run', '--', 'sh', '-c', script.join('\n')])
+  expect([existsSync(space!.at('done')), space!.read('said')]).toEqual([
+    false,
+    expect.stringContaining('Permission denied'),
+  ])
+  for (const line of space!.read('said')!.trim().split('\n')) expect(line).toMatch(/denied/)
+}
+
+const destroying = (where: string) => [
+  `btrfs -q subvolume delete '${where}'`,
+  byNumber(where),
+  `btrfs property set -f '${where}' ro false`,
+  `mv '${where}' hidden`,
+  `rmdir '${where}'`,
+]
+
+onDisk('in the home, those of another timeline as well, by whatever name', async () => {
+  const other = join(space!.base, 'other')
+  run('btrfs', 'subvolume', 'create', other)
+  const theirs = await space!.open({ cwd: other, leaveUnread: true })
+  const { id } = await theirs.snapshot({ label: 'theirs' })
+  const ours = await space!.open({ leaveUnread: true })
+  const where = await keep(ours)
+  symlinkSync(dirname(where), space!.at('link'))
+  refuses([
+    ...destroying(where),
+    ...destroying(theirs.nativeUsage(id)!.where),
+    `btrfs -q subvolume delete link/${basename(where)}`,
+  ])
+  expect(run('btrfs', 'property', 'get', where, 'ro')).toBe('ro=true\n')
+  expect(scene.kept(space!)).toHaveLength(2)
+  expect((await space!.open()).read('one', 'a').toString()).toBe('captured\n')
+})
+
+onDisk('beside the target, with the directory that they are in', async () => {
+  const savepoint = await space!.open({ home: elsewhere!.home, leaveUnread: true })
+  const where = await keep(savepoint)
+  const shared = join(space!.base, '.savepoint-snapshots')
+  expect(dirname(dirname(where))).toBe(shared)
+  refuses([...destroying(where), `mv '${shared}' '${shared}.gone'`, `rm -rf '${shared}/.gitignore'`], elsewhere!)
+  expect(readdirSync(shared)).toEqual(expect.arrayContaining(['.gitignore']))
+  expect((await space!.open({ home: elsewhere!.home })).read('one', 'a').toString()).toBe('captured\n')
+})
+
+onDisk('what a command starts as Savepoint is no Savepoint: a run in the run', async () => {
+  const where = await keep(await space!.open({ leaveUnread: true }))
+  const inner = (tracer: string) =>
+    `${savepointInShell} run -q --tracer ${tracer} -- btrfs -q subvolume delete '${where}' >> inner 2>&1`
+  runCli(space!, ['run', '--', 'sh', '-c', `${inner('none')}; ${inner('auto')}`])
+  expect(space!.read('inner')!.match(/Permission denied/g)).toHaveLength(2)
+  expect(existsSync(where)).toBe(true)
+})
+
+onDisk('a recording refuses it as well', async () => {
+  const where = await keep(await space!.open({ leaveUnread: true }))
+  const script = `btrfs property set -f '${where}' ro false; btrfs -q subvolume delete '${where}'`
+  const out = join(elsewhere!.base, 'out')
+  const { stderr } = runCli(space!, ['record', '--output', out, '--', 'sh', '-c', script])
+  expect(stderr.match(/Permission denied/g)).toHaveLength(2)
+})
+
+onDisk('Savepoint itself keeps and deletes there in a run, also without privilege', async () => {
+  const other = join(space!.base, 'other')
+  run('btrfs', 'subvolume', 'create', other)
+  await space!.open()
+  // To find out that it works, one that is read-only is made and deleted.
+  const command = [
+    'sh',
+    '-c',
+    `cd '${other}' && env -u SAVEPOINT_RUN ${savepointInShell} snapshot --backend btrfs > '${space!.at('said')}' 2>&1`,
+  ]
+  const { results } = await runAsUser(space!, [['run', { command }]])
+  expect([results?.[0], space!.read('said')]).toEqual([
+    expect.objectContaining({ exitCode: 0 }),
+    expect.stringMatching(/snap_/),
+  ])
+  expect(scene.kept(space!)).toEqual([expect.stringContaining(join(space!.home, 'native'))])
+})
