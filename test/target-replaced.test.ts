@@ -1,6 +1,6 @@
 /** A run puts another directory in the place of its target, and what somebody did in the old one meanwhile is named and kept. */
-import { rmSync } from 'node:fs'
-import { expect, it } from 'vitest'
+import { existsSync, rmSync } from 'node:fs'
+import { expect, it, vi } from 'vitest'
 import { startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
@@ -40,6 +40,33 @@ it.each([
   expect([space.read('sub/two'), space.read('sub/new')]).toEqual(['2', undefined])
 })
 
+it('and removed by somebody else: the edits that came with the copy are named', async () => {
+  const run = await startRun(space, `cd /; W='${space.dir}'; echo READY; read go; ${copied}; read again`)
+  await untilLater(space, run.id)
+  space.write('sub/two', 'edited by hand')
+  run.say('go')
+  await vi.waitUntil(() => existsSync(`${space.dir}.old`) && existsSync(space.dir), { timeout: 60_000, interval: 20 })
+  rmSync(`${space.dir}.old`, { recursive: true })
+  run.say('again')
+  await run.ended
+  expect(runCli(space, ['undo']).stdout).toMatch(/May also hold somebody else's edit, .*: sub\/two\n/)
+})
+
+it('and removed: what is edited in the new one then is named, although the run goes on', async () => {
+  await editedBetween(`${copied}; rm -rf $W.old`, 'for i in 1 2 3; do echo $i > $W/own$i; sleep 0.1; done')
+  expect(runCli(space, ['undo']).stdout).toMatch(/May also hold somebody else's edit, .*: sub\/new, sub\/two\n/)
+})
+
+it('what somebody removed in it before is named', async () => {
+  const run = await startRun(space, `cd /; W='${space.dir}'; echo READY; read go; ${copied}`)
+  await untilLater(space, run.id)
+  rmSync(space.at('sub/two'))
+  run.say('go')
+  await run.ended
+  expect(runCli(space, ['undo']).stdout).toMatch(/somebody else.*: sub\/two\n/)
+  expect(space.read('sub/two')).toBe('2')
+})
+
 it('replaced by an older copy of itself: the edits are kept', async () => {
   const said = await editedBetween('cp -a $W $W.copy', 'mv $W $W.old; mv $W.copy $W')
   const [, revert] = /perhaps by somebody else, .*: sub\/new, sub\/two; .*: savepoint (revert .*)\n/.exec(said)!
@@ -65,6 +92,10 @@ it.each([
 it.each([
   ['left somewhere', 'mv $W $W.old; mv $W.copy $W'],
   ['removed', 'mv $W $W.old; mv $W.copy $W; rm -rf $W.old'],
+  [
+    'left, and it goes on writing',
+    'mv $W $W.old; mv $W.copy $W; for i in $(seq 13); do echo $i >> $W/log; sleep 0.2; done',
+  ],
   ['copied back', 'mv $W $W.old; cp -a $W.old $W; cp $W.copy/a $W.copy/b $W'],
   ['left, and something removed of the new one', 'mv $W $W.old; mv $W.copy $W; rm $W/moved/one'],
   [

@@ -50,6 +50,13 @@ export interface Touches {
   endedAt: number
 }
 
+/** The directory that was the target until the run put another one in its place. */
+export interface KnownFormer {
+  touches: LastTouches
+  /** undefined: the run has removed it. */
+  tree: Id | undefined
+}
+
 /** Root trees before the run, and of the live state. */
 export function editsMeanwhile(ctx: Context, states: { before: Id; after: Id }, known: Touches | undefined): Edits {
   const edits: Edits = { others: [], mixed: [] }
@@ -135,13 +142,13 @@ function* foundUnsaved({ store }: Context, tree: Id, touches: LastTouches): Gene
  * trace does not have, or what has changed since it ends, may be the work of its last second, of what was left of it, or of whoever
  * went on by hand. Where not all of its changes are told, what is not counts from its last sign of life on: before that it is
  * as likely its own as anything. Nothing of it was left when the machine was started again: what has changed since is not its own.
- * `knowsFormer`: it put another directory in the place of the target, and what others did in the old one is known otherwise.
+ * `former`: it put another directory in the place of the target, and what others did in the old one is known otherwise.
  */
 export function editsBesideTrace(
   ctx: Context,
   { id: run, startedAt }: Pick<Run, 'id' | 'startedAt'>,
   states: { before: Id; after: Id },
-  knowsFormer: boolean,
+  former?: KnownFormer,
 ): Edits {
   const changes = Array.from(stateChanges(ctx.store, states.before, states.after))
   const isTouched = withOtherNames(touchedSoFar(ctx, run), changes)
@@ -153,18 +160,22 @@ export function editsBesideTrace(
   let looks = 0
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
-  // What came with a directory that took the place of the target has not changed since.
-  const ownUntil = isTold && knowsFormer ? replacedAt(ctx, run) + WRITE_MS : last
-  const isUnseen = (path: Raw): boolean =>
-    isTouched(path)
-      ? (!isGitInternal(path) || isGitIndex(path)) && isLater(path, last + UNTOLD_MS)
-      : (isTold && !knowsFormer) || isLater(path, ownUntil)
+  const known = isTold ? former : undefined
+  const replaced = known ? replacedAt(ctx, run) : 0
+  const isOwnPart = (path: Raw): boolean => isTouched(path) && isGitInternal(path) && !isGitIndex(path)
+  const isUnseen = (path: Raw): boolean => {
+    if (isOwnPart(path)) return false
+    // What came with the new directory has not changed since; and of what the run touched it is known when it did so last.
+    if (known) return isLater(path, Math.max(known.touches.of(path) ?? 0, replaced) + WRITE_MS)
+    return isTouched(path) ? isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
+  }
+  const wasGone = (path: Raw): boolean => known?.tree !== undefined && !entryAt(ctx.store, known.tree, path)
   // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
   const isRemovedLater = ({ path, before }: Change): boolean =>
     before?.kind !== 'dir' &&
     !isGitInternal(path) &&
     !isTouched(path) &&
-    isLater(nearestLive(ctx, path), Math.max(last, startedAt) + UNTOLD_MS)
+    (wasGone(path) || isLater(nearestLive(ctx, path), Math.max(last, startedAt) + UNTOLD_MS))
   const removed = changes.filter(change => !change.after && isRemovedLater(change)).map(({ path }) => path)
   const unseen = changes.filter(
     change =>

@@ -12,7 +12,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { DirIdentity } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
-import { editsGone } from './edits-meanwhile.ts'
+import { editsGone, type KnownFormer } from './edits-meanwhile.ts'
 import type { LastTouches } from './last-touches.ts'
 import { addSnapshot } from './snapshot.ts'
 import { targetLeft } from './target-left.ts'
@@ -49,16 +49,20 @@ export function addFormer(ctx: Context, run: Run, live: Live): Snapshot | undefi
   })
 }
 
-/** What somebody perhaps did there before the run removed it, with the whole of it or by itself. `before`: the root tree. */
-export function editsInFormer(
+/** undefined: it could not be captured, and the run has not removed it by itself. What somebody did in it is not known then. */
+export function knownFormer(
   ctx: Context,
   run: Run,
-  before: Id,
   former: Live | undefined,
   touches: LastTouches,
-): Raw[] {
+): KnownFormer | undefined {
+  return former || targetLeft(ctx, run.id).goneAt < Infinity ? { touches, tree: former?.tree } : undefined
+}
+
+/** What somebody perhaps did there before the run removed it, with the whole of it or by itself. `before`: the root tree. */
+export function editsInFormer(ctx: Context, run: Run, before: Id, { touches, tree }: KnownFormer): Raw[] {
   const { goneAt } = targetLeft(ctx, run.id)
   const wasInOld = (path: Raw): boolean =>
-    former ? entryAt(ctx.store, former.tree, path) === undefined : (touches.of(path) ?? 0) <= goneAt
+    tree === undefined ? (touches.of(path) ?? 0) <= goneAt : entryAt(ctx.store, tree, path) === undefined
   return editsGone(ctx, rootTreeOf(ctx.store, before), touches).filter(wasInOld)
 }

@@ -9,6 +9,7 @@ import { RUN_VARIABLE } from './context.ts'
 
 const MAX_ANCESTORS = 256
 const MAX_PASSES = 100
+const MAX_LOOKS = 5
 const PASS_MS = 2
 const LOOK_MS = 20
 /** Where /proc/PID/stat says when it began, counted from the state. */
@@ -109,8 +110,10 @@ export const leftRunning = (run: string): Running[] =>
 /** What still runs of these; of the run when nobody knows which they were, or all have given way to others by now. */
 export function stillRunning(run: string, pids: number[] | undefined): Running[] {
   if (pids?.length === 0) return []
-  const those = runningAmong((pids ?? []).flatMap(pid => look(pid) ?? []))
-  return those.length > 0 ? those : leftRunning(run)
+  let those = runningAmong((pids ?? []).flatMap(pid => look(pid) ?? []))
+  // They may do so while we look.
+  for (let looks = 0; those.length === 0 && looks < (pids ? MAX_LOOKS : 1); looks++) those = leftRunning(run)
+  return those
 }
 
 const runningAmong = (processes: Process[]): Running[] =>

@@ -15,7 +15,7 @@ import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsBeforeGuards, guardedDetail, noneGuarded, type PartlyKnown, sayGuarded } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches, withLikely } from './edits-meanwhile.ts'
-import { addFormer, captureFormer, editsInFormer } from './former-target.ts'
+import { addFormer, captureFormer, editsInFormer, knownFormer } from './former-target.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -177,10 +177,10 @@ async function finishLocked(
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
   const isPartly = end.isInterrupted || partly !== undefined
-  const knowsFormer = hasReplaced && partly !== undefined
-  const edits = isPartly ? editsBesideTrace(ctx, run, states, knowsFormer) : editsMeanwhile(ctx, states, whole)
+  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly) : undefined
+  const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
-  const inFormer = knowsFormer ? [...guarded.still, ...editsInFormer(ctx, run, before.root, former, partly)] : []
+  const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
   if (guard) sayGuarded(ctx, run.id, guarded.gone)
   const operation: NewOperation = {
     kind: 'run',
