@@ -118,7 +118,7 @@ async function snapshots(name: string, { target, home, bare, close }: Disk): Pro
   execFileSync('sync')
   const env = { ...process.env, SAVEPOINT_HOME: home }
   const first = (await measure(savepoint, ['snapshot', '-m', 'first'], { cwd: target, env })).seconds
-  const reading = (await measure(savepoint, ['snapshots'], { cwd: target, env })).seconds
+  const reading = (await measure(savepoint, ['diff'], { cwd: target, env })).seconds
   const seconds = async (program: string, ...args: string[]) =>
     (await measure(program, args, { cwd: target, env })).seconds
   // By turns, because what else the machine does makes more of a difference than what is compared.
