@@ -1,10 +1,10 @@
 /** What btrfs keeps for us cannot be deleted or made writable by processes of a run, in our home and beside the target. */
 import { existsSync, readdirSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import type { Savepoint } from '../src/index.ts'
 import { probeTracers } from '../src/tracers/select.ts'
-import { onBtrfs, run } from './support/backend-scene.ts'
+import { onBtrfs, run, useDisk } from './support/backend-scene.ts'
 import { savepoint as runCli, savepointInShell } from './support/built-cli.ts'
 import { gated } from './support/machine.ts'
 import { canDropPrivilege, runAsUser } from './support/without-privilege.ts'
@@ -26,12 +26,7 @@ const onDisk = (title: string, work: () => Promise<void>) =>
     }
   })
 
-beforeAll(async () => {
-  if (scene.possible) await scene.setUp()
-}, 60_000)
-afterAll(async () => {
-  if (scene.possible) await scene.tearDown()
-}, 60_000)
+useDisk(scene)
 
 /** Not read yet. */
 async function keep(savepoint: Savepoint): Promise<string> {
