@@ -1,5 +1,4 @@
 /** Runs the programs by which a filesystem is told what to do. They answer at once, so we wait. */
-
 import { type SpawnSyncOptionsWithBufferEncoding, spawnSync } from 'node:child_process'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { errnoOf, SavepointError } from '../errors/errors.ts'

@@ -25,7 +25,7 @@ interface Stray {
 }
 
 /** Called under the timeline's lock. Where its filesystem does not answer, nothing is known of any. */
-export function strayStates({ target, db }: OpenTimeline): Stray[] {
+function strayStates({ target, db }: OpenTimeline): Stray[] {
   const rows = db.snapshots(true)
   const known = new Set([...rows.map(stateOf), ...statesToGo(target.directory, db)].map(state => state?.name))
   const places = new Map<Place, NativeBackend>()
