@@ -175,7 +175,7 @@ onDisk('nor is / taken for the root of a disk that was taken away, with the same
   const followed = followDir(Buffer.from(point()))
   run('umount', '-l', point())
   try {
-    expect(followed.now()).toBeUndefined()
+    expect(followed.place()).toBeUndefined()
   } finally {
     followed.close()
   }

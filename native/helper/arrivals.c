@@ -55,15 +55,15 @@ static uint64_t look(const char *path, const struct stat *stat, uint64_t above_n
   return at_ns;
 }
 
-/* From the target down to the directory that the first `length` bytes of `directory` name. */
-static uint64_t look_down(const char *directory, size_t length) {
+/* From the target down to the directory that the first `length` bytes of the path name. */
+static uint64_t look_down(const struct place *place, size_t length) {
   static char path[PATH_ROOM];
   uint64_t newest_ns = 0, now_ns = realtime_ns();
   bool may_have_come = false;
-  memcpy(path, directory, length);
+  memcpy(path, place->path, length);
   path[length] = 0;
   times_set(&paths, path, length, now_ns);
-  for (size_t end = strlen(spool_target()); end <= length; end++) {
+  for (size_t end = place->length - strlen(spool_inside(place)); end <= length; end++) {
     if (path[end] != '/' && path[end] != 0) continue;
     char saved = path[end];
     path[end] = 0;
@@ -84,7 +84,7 @@ static size_t parent_length(const struct place *place) {
 
 void arrivals_sight(const struct place *place) {
   size_t length = place->exists && S_ISDIR(place->stat.st_mode) ? place->length : parent_length(place);
-  if (times_at(&paths, place->path, length) == 0) look_down(place->path, length);
+  if (times_at(&paths, place->path, length) == 0) look_down(place, length);
 }
 
 uint64_t arrivals_above(const struct place *place) {
@@ -92,7 +92,7 @@ uint64_t arrivals_above(const struct place *place) {
   size_t length = parent_length(place);
   bool is_last = last.length == length && now_ns - last.at_ns < tick_ns && memcmp(last.path, place->path, length) == 0;
   if (is_last) return last.arrived_ns;
-  last.arrived_ns = look_down(place->path, length);
+  last.arrived_ns = look_down(place, length);
   memcpy(last.path, place->path, length);
   last.length = length;
   last.at_ns = now_ns;

@@ -23,6 +23,8 @@ static const uint64_t tick_ns = 20000000;
 static uint64_t all_until_ns;
 /* What changed before this is in a snapshot, or in the log of before.h. And where that began. */
 static uint64_t walked_ns, begun_ns;
+/* Of what was the target until it was moved: what changed in there before this is in a snapshot. And when what is now in its place came. */
+static uint64_t former_walked_ns[SPOOL_FORMER], came_ns;
 /* By paths inside of the target. */
 static struct times told;
 /* When the last captures looked, the oldest first; what they had to look at was told before. */
@@ -66,6 +68,16 @@ void keep_captured(uint32_t number, bool all) {
   captures[capture_count++] = at_ns;
 }
 
+/* 0: it came later. */
+static uint64_t present_walked_ns(void) { return came_ns == 0 || walked_ns > came_ns + tick_ns ? walked_ns : 0; }
+
+void keep_moved(const struct place *from, const struct place *to) {
+  if (!spool_moves(from) && !spool_moves(to)) return;
+  unsigned which = spool_follow();
+  if (which != SPOOL_NONE) former_walked_ns[which] = present_walked_ns();
+  came_ns = realtime_ns();
+}
+
 void keep_told(const struct place *place) {
   const char *inside = place->known ? spool_inside(place) : NULL;
   if (inside == NULL) return;
@@ -84,8 +96,12 @@ bool keep_is_told(const struct place *place) {
 
 /* Whether it is in a snapshot as it is. Its path was told, then a capture looked, and it has not changed since. */
 static bool is_captured(const struct place *place) {
+  unsigned which = spool_which(place);
+  uint64_t safe_ns = which < SPOOL_FORMER ? former_walked_ns[which] : present_walked_ns();
   uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
-  if (changed_ns < walked_ns && arrived_ns < walked_ns) return true;
+  if (changed_ns < safe_ns && arrived_ns < safe_ns) return true;
+  /* The others were of what is there now. */
+  if (which != SPOOL_PRESENT || safe_ns == 0) return false;
   uint64_t at_ns = told_at(place);
   /* What was told before the oldest that is known may have been in an older one. */
   if (at_ns == 0 || (capture_count == CAPTURES && at_ns < captures[0])) return false;
@@ -132,7 +148,8 @@ static bool is_wanted(const struct loss *loss) {
 /* The state before the run stays anyway; of what somebody else has written since, the snapshot that has it must. */
 static bool is_safe_by_others(const struct place *place) {
   uint64_t changed_ns = in_ns(place->stat.st_ctim) + tick_ns, arrived_ns = arrivals_above(place) + tick_ns;
-  if (changed_ns < begun_ns && arrived_ns < begun_ns) return false;
+  bool has_come = came_ns != 0 && spool_which(place) == SPOOL_PRESENT;
+  if (!has_come && changed_ns < begun_ns && arrived_ns < begun_ns) return false;
   return !keep_is_told(place) || is_later(place);
 }
 

@@ -28,6 +28,8 @@ void keep_captured(uint32_t number, bool all);
 void keep_all(void);
 /* The state before is captured. */
 void keep_begun(void);
+/* Something is about to be moved, or exchanged: perhaps the target, or what takes its place. */
+void keep_moved(const struct place *from, const struct place *to);
 /* A change of what is at `place` was told: the next capture looks at it. After `keep`, if that is for the same call. */
 void keep_told(const struct place *place);
 /* Whether one was, as far as is known. */

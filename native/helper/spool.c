@@ -19,11 +19,17 @@ enum { PRIVATE = 0600, MAX_NAMES = 4096, MAX_VALUE = 64 * 1024 };
 static const off_t max_copy = 256 * 1024 * 1024;
 enum how { COPY, CLONE };
 
-/* Where the target is; empty: there is no spool. And where it was in the beginning. */
-static char target_path[PATH_ROOM], first_path[PATH_ROOM];
-static size_t target_length, first_length;
+/* Where the target is, or was until it was moved; empty: there is no spool. */
+static char target_path[PATH_ROOM];
+static size_t target_length;
+/* What was the target until somebody was about to move it, and where that is; `fd` -1: none. */
+static struct {
+  int fd;
+  char path[PATH_ROOM];
+  size_t length;
+} former[SPOOL_FORMER];
+static size_t former_count;
 static int spool_fd = -1, log_fd = -1;
-static int target_fd = -1; /* once somebody was about to move it */
 static uint32_t last_number;
 static struct times linked; /* by inode: the number that it has here */
 
@@ -35,47 +41,83 @@ void spool_open(const char *directory) {
   if (target < 0) return;
   ssize_t length = read(target, target_path, sizeof target_path - 1);
   close(target);
-  if (length <= 0) return;
-  target_length = first_length = (size_t)length;
-  memcpy(first_path, target_path, first_length);
-}
-
-void spool_follow(const struct place *place) {
-  bool lies_in = place->known && spool_concerns(place) && spool_inside(place) == NULL;
-  if (lies_in && target_fd < 0) target_fd = open(target_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Wherever that has been moved to by now. */
-static void find_target(void) {
-  static char path[PATH_ROOM];
-  static const char gone[] = " (deleted)";
-  char link[32];
-  if (target_fd < 0) return;
-  snprintf(link, sizeof link, "/proc/self/fd/%d", target_fd);
-  ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length <= 0 || path[0] != '/') return;
-  path[length] = 0;
-  size_t end = sizeof gone - 1;
-  if ((size_t)length > end && strcmp(path + length - end, gone) == 0) return;
-  memcpy(target_path, path, (size_t)length + 1);
-  target_length = (size_t)length;
+  if (length > 0) target_length = (size_t)length;
 }
 
 const char *spool_target(void) { return target_length == 0 ? NULL : target_path; }
 
+/* Where it has been moved to by now; false: it is gone. */
+static bool find_former(size_t which) {
+  static const char gone[] = " (deleted)";
+  char link[32];
+  if (former[which].fd < 0) return false;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", former[which].fd);
+  ssize_t length = readlink(link, former[which].path, sizeof former[which].path - 1);
+  if (length <= 0 || former[which].path[0] != '/') return false;
+  former[which].path[length] = 0;
+  former[which].length = (size_t)length;
+  size_t end = sizeof gone - 1;
+  return (size_t)length <= end || strcmp(former[which].path + length - end, gone) != 0;
+}
+
+/* Whether the place is the directory, lies in it, or has it in it. */
+static bool is_near(const struct place *place, const char *path, size_t length) {
+  size_t shorter = place->length < length ? place->length : length;
+  if (length == 0 || memcmp(place->path, path, shorter) != 0) return false;
+  if (place->length == length || shorter == 1) return true;
+  return place->length > shorter ? place->path[shorter] == '/' : path[shorter] == '/';
+}
+
+static bool is_in(const struct place *place, const char *path, size_t length) {
+  bool is_longer = length > 0 && place->length > length + 1;
+  return is_longer && memcmp(place->path, path, length) == 0 && place->path[length] == '/';
+}
+
 bool spool_concerns(const struct place *place) {
-  find_target();
-  size_t shorter = place->length < target_length ? place->length : target_length;
-  if (target_length == 0 || memcmp(place->path, target_path, shorter) != 0) return false;
-  if (place->length == target_length || shorter == 1) return true;
-  return place->length > shorter ? place->path[shorter] == '/' : target_path[shorter] == '/';
+  for (size_t i = 0; i < former_count; i++)
+    if (find_former(i) && is_near(place, former[i].path, former[i].length)) return true;
+  return is_near(place, target_path, target_length);
+}
+
+unsigned spool_which(const struct place *place) {
+  if (is_in(place, target_path, target_length)) return SPOOL_PRESENT;
+  for (size_t i = 0; i < former_count; i++)
+    if (find_former(i) && is_in(place, former[i].path, former[i].length)) return (unsigned)i;
+  return SPOOL_NONE;
 }
 
 const char *spool_inside(const struct place *place) {
-  find_target();
-  bool is_longer = target_length > 0 && place->length > target_length + 1;
-  if (!is_longer || memcmp(place->path, target_path, target_length) != 0) return NULL;
-  return place->path[target_length] == '/' ? place->path + target_length : NULL;
+  unsigned which = spool_which(place);
+  if (which == SPOOL_NONE) return NULL;
+  return place->path + (which == SPOOL_PRESENT ? target_length : former[which].length);
+}
+
+bool spool_moves(const struct place *place) {
+  return place->known && is_near(place, target_path, target_length) && !is_in(place, target_path, target_length);
+}
+
+static bool is_followed(const struct stat *directory) {
+  struct stat stat;
+  for (size_t i = 0; i < former_count; i++)
+    if (former[i].fd >= 0 && fstat(former[i].fd, &stat) == 0 && stat.st_ino == directory->st_ino && stat.st_dev == directory->st_dev) return true;
+  return false;
+}
+
+unsigned spool_follow(void) {
+  struct stat stat;
+  int fd = open(target_path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &stat) != 0 || is_followed(&stat)) {
+    if (fd >= 0) close(fd);
+    return SPOOL_NONE;
+  }
+  size_t which = 0;
+  while (which < former_count && find_former(which)) which++;
+  /* Of too many the last one is left. */
+  if (which == SPOOL_FORMER) which--;
+  if (which == former_count) former_count++;
+  else close(former[which].fd);
+  former[which].fd = fd;
+  return (unsigned)which;
 }
 
 const char *spool_path(const struct place *place, size_t *length) {
@@ -83,9 +125,9 @@ const char *spool_path(const struct place *place, size_t *length) {
   const char *inside = spool_inside(place);
   if (inside == NULL) return NULL;
   size_t rest = strlen(inside);
-  memcpy(path, first_path, first_length);
-  memcpy(path + first_length, inside, rest + 1);
-  *length = first_length + rest;
+  memcpy(path, target_path, target_length);
+  memcpy(path + target_length, inside, rest + 1);
+  *length = target_length + rest;
   return path;
 }
 

@@ -12,15 +12,22 @@
 void spool_open(const char *directory);
 /* That path; NULL when there is none. */
 const char *spool_target(void);
+/*
+ * What was the target until the run moved it is followed, up to so many, and what is at that path then is the target as well.
+ */
+enum { SPOOL_FORMER = 4, SPOOL_PRESENT = SPOOL_FORMER, SPOOL_NONE };
 /* Whether the place lies in the target, or has the target in it. */
 bool spool_concerns(const struct place *place);
 /* Its path below the target, with the slash before it; NULL when it is not in there. */
 const char *spool_inside(const struct place *place);
-
+/* In which it is: a number below SPOOL_FORMER, SPOOL_PRESENT, SPOOL_NONE. */
+unsigned spool_which(const struct place *place);
 /* Its path as it would be were the target where it was in the beginning; NULL when it is not in there. */
 const char *spool_path(const struct place *place, size_t *length);
-/* Something is about to be moved: if the target lies in it, or is it, it is followed from then on. */
-void spool_follow(const struct place *place);
+/* Whether what is at the path of the target goes, or comes, with what is at the place. */
+bool spool_moves(const struct place *place);
+/* What is at the path of the target is about to be moved, and followed from then on. Returns its number; SPOOL_NONE: there is nothing new to follow. */
+unsigned spool_follow(void);
 
 /* A regular file, or a symbolic link, under a number, by another name or by a copy with its extended attributes; 0 when that is not possible. */
 uint32_t spool_link(const struct place *place);

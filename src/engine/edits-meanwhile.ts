@@ -166,6 +166,7 @@ export function editsBesideTrace(
   const isUnseen = (path: Raw): boolean => {
     if (isOwnPart(path)) return false
     // What came with the new directory has not changed since; and of what the run touched it is known when it did so last.
+    if (known?.touches.isMixed(path)) return true
     if (known) return isLater(path, Math.max(known.touches.of(path) ?? 0, replaced) + WRITE_MS)
     return isTouched(path) ? isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
   }

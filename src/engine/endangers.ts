@@ -9,7 +9,6 @@ import { isWithin, joinRaw, nameOf, parentOf, type Raw, rawFromText, rawToBytes,
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
 import type { ExecEvent } from '../tracers/trace-event.ts'
-import { checkIdentity } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { gitAliases, gitEnvOf } from './git-aliases.ts'
 import { absolute, real, workTreeOf } from './git-place.ts'
@@ -74,14 +73,9 @@ function isLinkOrShut(place: Buffer): boolean {
   }
 }
 
-/** `target`: where it is now. `cwd`: where the command was started. */
+/** `target`: where it is now, or was before. `cwd`: where the command was started. */
 export function isInDanger(ctx: Context, target: Buffer, cwd: Raw, destructive: Destructive): boolean {
-  const isThreatened = (place: Buffer) => !endangered(ctx, place, cwd, destructive).next().done
-  if (isThreatened(target)) return true
-  if (target.equals(ctx.targetPath) || !isThreatened(ctx.targetPath)) return false
-  // Of what has taken its place there is no snapshot, which is said.
-  checkIdentity(ctx)
-  return false
+  return !endangered(ctx, target, cwd, destructive).next().done
 }
 
 /**

@@ -9,38 +9,41 @@ import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import type { DirIdentity } from '../targets/dir/dir-target.ts'
+import { identityOf, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { editsGone, type KnownFormer } from './edits-meanwhile.ts'
 import type { LastTouches } from './last-touches.ts'
 import { addSnapshot } from './snapshot.ts'
+import { isTarget } from './target-dataset.ts'
 import { targetLeft } from './target-left.ts'
+import { refuseUnseen } from './unmounted-target.ts'
 
-export interface FormerTarget {
-  place: Buffer
-  identity: DirIdentity
+/** For a directory that is, or was, the target of a run. Throws where only the filesystem of the target is away. */
+export function contextAt(ctx: Context, place: Buffer): Context {
+  const here = place.equals(ctx.targetPath) ? ctx : { ...ctx, targetPath: place }
+  const stat = statDir(place)
+  if (!stat || isTarget(here, stat)) return here
+  if (here === ctx) refuseUnseen(ctx)
+  return { ...here, identity: lastingIdentity(place, identityOf(stat)) }
 }
 
 /** Called before the new one is captured, which finds the stat cache of the old one and leaves its own. */
-export async function captureFormer(ctx: Context, former: FormerTarget, before: Snapshot): Promise<Live | undefined> {
-  const { place: targetPath, identity } = former
+export async function captureFormer(ctx: Context, former: Buffer, before: Snapshot): Promise<Live | undefined> {
   try {
-    return await captureLive(
-      { ...ctx, targetPath, identity },
-      { override: [before.root], readOwned: true, ignoreFloor: true },
-    )
+    return await captureLive(contextAt(ctx, former), { override: [before.root], readOwned: true, ignoreFloor: true })
   } catch (error) {
     if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-    ctx.alarm(`what somebody did in ${showPath(rawFromBytes(targetPath))} is NOT captured: ${wordsOf(error)}`)
+    ctx.alarm(`what somebody did in ${showPath(rawFromBytes(former))} is NOT captured: ${wordsOf(error)}`)
     return undefined
   }
 }
 
+export const isInSnapshot = (ctx: Context, root: Id): boolean => ctx.db.snapshots().some(each => each.root === root)
+
 /** Undefined when nothing is new in it. */
 export function addFormer(ctx: Context, run: Run, live: Live): Snapshot | undefined {
-  const head = ctx.db.head === undefined ? undefined : ctx.db.snapshot(ctx.db.head)
-  if (head?.root === live.root) return undefined
+  if (isInSnapshot(ctx, live.root)) return undefined
   return addSnapshot(ctx, live, {
     type: 'guard',
     run: run.id,
@@ -59,10 +62,11 @@ export function knownFormer(
   return former || targetLeft(ctx, run.id).goneAt < Infinity ? { touches, tree: former?.tree } : undefined
 }
 
-/** What somebody perhaps did there before the run removed it, with the whole of it or by itself. `before`: the root tree. */
+/** What somebody perhaps did in the old one or in the new one before the run removed it, with the whole of it or by itself. `before`: the root tree. */
 export function editsInFormer(ctx: Context, run: Run, before: Id, { touches, tree }: KnownFormer): Raw[] {
-  const { goneAt } = targetLeft(ctx, run.id)
-  const wasInOld = (path: Raw): boolean =>
-    tree === undefined ? (touches.of(path) ?? 0) <= goneAt : entryAt(ctx.store, tree, path) === undefined
-  return editsGone(ctx, rootTreeOf(ctx.store, before), touches).filter(wasInOld)
+  const left = targetLeft(ctx, run.id)
+  // What is in the old one as it is now is in its snapshot.
+  const isGone = (path: Raw): boolean =>
+    tree === undefined || (touches.of(path) ?? 0) > left.at || entryAt(ctx.store, tree, path) === undefined
+  return editsGone(ctx, rootTreeOf(ctx.store, before), touches).filter(isGone)
 }

@@ -22,8 +22,8 @@ export interface Guarded {
   barrier(): Promise<void>
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
-  /** Where the target is now. */
-  place(): Buffer
+  /** Where the target is now, and then what was the target before. */
+  places(): Buffer[]
   isClosed(): boolean
   /** Whether anything may have changed since the last capture began. */
   isDirty(): boolean
@@ -33,8 +33,11 @@ export interface Guarded {
   underWay(): Promise<Snapshot | undefined> | undefined
   /** Whether that is the one of the state before the run. */
   isBeginning(): boolean
-  /** Undefined when nothing had changed. */
-  take(options: Pick<RunSnapshotOptions, 'command' | 'label' | 'labelNow'>): Promise<Snapshot | undefined>
+  /** Undefined when nothing had changed. `former`: of what was the target before. */
+  take(
+    options: Pick<RunSnapshotOptions, 'command' | 'label' | 'labelNow'>,
+    former: Buffer | undefined,
+  ): Promise<Snapshot | undefined>
 }
 
 export class Guards {
@@ -73,8 +76,10 @@ export class Guards {
     const destructive = await destroyedBy(ctx, event, argv)
     if (!destructive || run.isClosed()) return
     if (destructive.irreversible) run.note(id, 'irreversible')
-    const place = run.place()
-    if (!(run.isDirty() || run.underWay()) || !isInDanger(ctx, place, cwd, destructive)) return
+    if (!(run.isDirty() || run.underWay())) return
+    const places = run.places()
+    const place = places.find(each => isInDanger(ctx, each, cwd, destructive))
+    if (!place) return
     // Nothing is gained by waiting: a guard would come after the capture that is under way.
     if (run.isBeginning() && isKeptAnyway(ctx, place, cwd, destructive, run.dirty)) {
       run.keepAll()
@@ -91,7 +96,10 @@ export class Guards {
     }
     const label = destructive.irreversible ? 'irreversible' : undefined
     const labelNow = async () => ((await this.isLate(id)) ? lateLabel(label) : label)
-    const snapshot = await run.take({ command: quoteCommand(argv), label, labelNow })
+    const snapshot = await run.take(
+      { command: quoteCommand(argv), label, labelNow },
+      place === places[0] ? undefined : place,
+    )
     if (snapshot) await this.noteGuard(id, snapshot)
     else this.pace.forget()
   }

@@ -14,8 +14,7 @@ import { VagueCalls } from './vague-calls.ts'
 /** Of more paths than this, only the time is kept of those that were touched longest ago; with more of them, nothing is known of any. */
 const MAX_PATHS = 100_000
 const MAX_OLD = 1_000_000
-const MAX_MOVED = 200_000
-const MAX_ENDS = 200_000
+const MAX_MOVES_AND_ENDS = 200_000
 /** What is beyond that is not named. */
 const MAX_MIXED = 20_000
 /** How many of the last renames can be taken back. */
@@ -29,7 +28,7 @@ const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'at
 
 export type Touch = Pick<
   PathEvent,
-  'op' | 'at' | 'pid' | 'thread' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced'
+  'op' | 'at' | 'pid' | 'thread' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced' | 'came'
 >
 
 export class LastTouches {
@@ -55,6 +54,8 @@ export class LastTouches {
   readonly letGo: LetGo = new LetGo()
   readonly vague: VagueCalls = new VagueCalls()
   private isCut = false
+  /** When it last put another directory in the place of the target. */
+  private cameAt = -Infinity
   /** How many descriptors a process has of a file that it can write with. */
   private readonly holds: (pid: number, path: Raw) => number
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
@@ -72,18 +73,21 @@ export class LastTouches {
   /** Paths relative to the target. */
   note(touch: Touch): void {
     if (this.isCut) return
-    const { op, at, pid, thread, path, to, directory, changed, replaced } = touch
+    const { op, at, pid, thread, path, to, directory, changed, replaced, came } = touch
     this.find(touch)
     const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
     // By the time that it is looked at, what the call opens may be among what its process has.
     const opened = op === 'write' && path !== undefined && this.by.get(path) === pid ? 1 : 0
-    this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity, opened)
-    this.compare(to, replaced, Infinity, 0)
+    // What came with another directory is the work of the run.
+    const isLater = (ms: number | undefined) => came === undefined || ms === undefined || ms > came + WRITE_MS
+    if (isLater(changed)) this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity, opened)
+    if (isLater(replaced)) this.compare(to, replaced, Infinity, 0)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
     for (const each of op === 'delete' || op === 'rename' ? [path] : op === 'exchange' ? [path, to] : [])
       if (each !== undefined) this.vacated.add(each)
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
+    if (to === '' || (op === 'exchange' && path === '')) this.cameAt = at
     const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
     if (moves.has(op)) this.remember(path, to, takeBack)
     for (const each of [path, to]) {
@@ -96,7 +100,7 @@ export class LastTouches {
       else this.letGo.note(each, { at, thread })
       if (moves.has(op)) this.moved.set(each, at)
     }
-    if (this.old.isFull || this.moved.size > MAX_MOVED) this.forget()
+    if (this.old.isFull || this.moved.size > MAX_MOVES_AND_ENDS) this.forget()
   }
 
   /** Most of what a build touches goes again, or is never looked at. */
@@ -128,8 +132,8 @@ export class LastTouches {
     if (this.isCut || this.unsaved.size >= MAX_MIXED) return
     const first = this.firstName(path)
     // The tracer forgets what it was told before everything was looked at, and knows nothing of places outside of the target.
-    const brought = this.names.broughtBy(path)?.at ?? -Infinity
-    const isOwn = this.isTouched(first) || Number(mtimeNs / 1_000_000n) <= brought + WRITE_MS
+    const came = Math.max(this.names.broughtBy(path)?.at ?? -Infinity, this.cameAt)
+    const isOwn = this.isTouched(first) || Number(mtimeNs / 1_000_000n) <= came + WRITE_MS
     if (!isOwn) this.unsaved.set(first, mtimeNs)
   }
 
@@ -180,7 +184,7 @@ export class LastTouches {
   }
 
   noteEnd(pid: number, at: number): void {
-    if (this.ends.size >= MAX_ENDS) this.ends.clear()
+    if (this.ends.size >= MAX_MOVES_AND_ENDS) this.ends.clear()
     this.ends.set(pid, at)
   }
 
@@ -200,8 +204,7 @@ export class LastTouches {
     const touched: Raw[] = this.lastOf(path) === undefined ? [] : [path]
     for (let above = parentOf(path); above !== ''; above = parentOf(above))
       if (this.moved.has(above)) touched.push(above)
-    const times = touched.map(each => this.letGo.of(each) ?? Infinity)
-    const last = Math.max(...times)
+    const last = Math.max(...touched.map(each => this.letGo.of(each) ?? Infinity))
     return Number.isFinite(last) ? last : undefined
   }
 

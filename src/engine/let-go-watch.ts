@@ -10,17 +10,17 @@ const MAX_PAUSE = 16
 export class LetGoWatch {
   private readonly touches: LastTouches
   private readonly look: () => Promise<Held | undefined>
-  private readonly place: () => Buffer
+  private readonly places: () => Buffer[]
   private readonly timer: NodeJS.Timeout
   private pause = 1
   private left = 0
   private isLooking = false
 
-  /** `look` gives what is held when all that happened before has been told; `place`: of the target. */
-  constructor(touches: LastTouches, look: () => Promise<Held | undefined>, place: () => Buffer) {
+  /** `look` gives what is held when all that happened before has been told; `places`: of the target. */
+  constructor(touches: LastTouches, look: () => Promise<Held | undefined>, places: () => Buffer[]) {
     this.touches = touches
     this.look = look
-    this.place = place
+    this.places = places
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref()
   }
 
@@ -38,7 +38,7 @@ export class LetGoWatch {
     const held = await this.look()
     this.isLooking = false
     const isAll = done.size === letGo.count
-    const isLess = held !== undefined && letGo.settle(done, held, shownAt(this.place()), Date.now())
+    const isLess = held !== undefined && letGo.settle(done, held, this.places().flatMap(shownAt), Date.now())
     // The others were touched just now.
     this.pause = isLess || !isAll ? 0 : Math.min(MAX_PAUSE, this.pause * 2 + 1)
     this.left = this.pause

@@ -12,6 +12,7 @@ import type { ExecEvent, ExitEvent, KeptEvent, Look, LostEvent, PathEvent, Trace
 import type { RunDirty } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { DirtySet } from './dirty-set.ts'
+import { contextAt } from './former-target.ts'
 import { Guards } from './guards.ts'
 import { IdleWatch } from './idle-watch.ts'
 import { KeptSpool } from './kept-spool.ts'
@@ -25,6 +26,8 @@ const WALK_MS = 120_000
 
 interface Wanted {
   options: RunSnapshotOptions
+  /** What was the target before; undefined: what is it now. */
+  former: Buffer | undefined
   end: PromiseWithResolvers<Snapshot | undefined>
 }
 /** No command is behind them. */
@@ -40,8 +43,8 @@ interface Hooks {
   barrier(): Promise<void>
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
-  /** Where the target is now. */
-  place(): Buffer
+  /** Where the target is now, and then what was the target before. */
+  places(): Buffer[]
   /** Whether a path of the event lies in the target. */
   isInside(event: PathEvent): boolean
 }
@@ -89,7 +92,7 @@ export class LiveRun {
       isDirty: () => this.isDirty,
       isBeginning: () => this.isBeginning,
       underWay: () => this.underWay,
-      take: options => this.take({ type: 'guard', ...options }),
+      take: (options, former) => this.take({ type: 'guard', ...options }, former),
     })
     this.walkedAt = ctx.now()
     if (!triggers.disable_idle)
@@ -217,26 +220,28 @@ export class LiveRun {
   }
 
   /** Undefined when nothing had changed. */
-  private take(wish: Omit<RunSnapshotOptions, 'run'>): Promise<Snapshot | undefined> {
+  private take(wish: Omit<RunSnapshotOptions, 'run'>, former?: Buffer): Promise<Snapshot | undefined> {
     const options = { ...wish, run: this.run }
     const { type, label } = wish
-    const [next] = this.queue
-    if (next && label === undefined && type !== 'git') return next.end.promise
+    const waiting = this.queue.filter(wanted => !wanted.former)
+    const [next] = waiting
+    if (next && !former && label === undefined && type !== 'git') return next.end.promise
     // It will show the state after the last test or commit that has ended by then: that one is what it is to say.
-    const former = this.queue.findIndex(wanted => wanted.options.type === type || byTheClock.has(wanted.options.type))
-    const [wanted = { options, end: Promise.withResolvers<Snapshot | undefined>() }] =
-      former < 0 ? [] : this.queue.splice(former, 1)
-    wanted.options = options
+    const like = former
+      ? undefined
+      : waiting.find(({ options }) => options.type === type || byTheClock.has(options.type))
+    if (like) this.queue.splice(this.queue.indexOf(like), 1)
+    const wanted = { options, former, end: like?.end ?? Promise.withResolvers<Snapshot | undefined>() }
     this.queue.push(wanted)
-    if (former < 0) this.work = this.work.then(() => this.takeNext())
+    if (!like) this.work = this.work.then(() => this.takeNext())
     return wanted.end.promise
   }
 
   private async takeNext(): Promise<void> {
-    const { options, end } = this.queue.shift()!
+    const { options, former, end } = this.queue.shift()!
     this.underWay = end.promise
     try {
-      const snapshot = await this.capture(options)
+      const snapshot = await this.capture(options, former)
       if (snapshot) this.taken++
       end.resolve(snapshot)
     } catch (error) {
@@ -246,7 +251,7 @@ export class LiveRun {
     }
   }
 
-  private async capture(options: RunSnapshotOptions): Promise<Snapshot | undefined> {
+  private async capture(options: RunSnapshotOptions, former: Buffer | undefined): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
     const isWalk = this.isBlind || this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
     let taken: Dirty | undefined
@@ -256,11 +261,14 @@ export class LiveRun {
     const held = look && this.dirty.hold(taken, look)
     const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
-      // The run may have moved it: it is captured where it is.
-      const place = this.hooks.place()
-      const ctx = place.equals(this.ctx.targetPath) ? this.ctx : { ...this.ctx, targetPath: place }
-      const snapshot = await takeIfChanged(ctx, { ...options, dirty, held })
+      const ctx = contextAt(this.ctx, former ?? this.hooks.places()[0]!)
+      const snapshot = await takeIfChanged(ctx, { ...options, dirty, held, isFormer: former !== undefined })
       const isAll = !dirty || snapshot?.runOnly === false
+      if (former) {
+        // Of what is the target now nothing was captured.
+        this.dirty.giveBack(taken)
+        return snapshot
+      }
       if (isAll) this.walkedAt = now
       look?.captured(isAll)
       this.isUncaptured = false

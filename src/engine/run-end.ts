@@ -44,8 +44,9 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 
 /** What is known of a run by who was there. */
 interface Known extends Partial<Omit<Supervised, 'end'>> {
-  /** Where it moved the target. */
+  /** Where it moved the target, and those that took the place of that. */
   movedTo?: Buffer
+  laterPlaces?: Buffer[]
 }
 
 /** `taken`: how many snapshots came besides the one that shows the end. */
@@ -140,13 +141,16 @@ async function finishLocked(
   end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
-  const { movedTo, displacedBy, commit } = known
-  const { targetPath: from, identity } = ctx
+  const { movedTo, laterPlaces = [], displacedBy, commit } = known
+  const { targetPath: from } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
   const hasReplaced = isReplaced && displacedBy !== 'others'
   if (isThere) await recoverPending(ctx)
-  const former = hasReplaced && movedTo ? await captureFormer(ctx, { place: movedTo, identity }, before) : undefined
+  const former = hasReplaced && movedTo ? await captureFormer(ctx, movedTo, before) : undefined
+  const formers = former ? [former] : []
+  for (const place of laterPlaces)
+    formers.push(...[await captureFormer(ctx, place, before)].filter(live => live !== undefined))
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
     ? await captureLive(ctx, {
@@ -158,7 +162,7 @@ async function finishLocked(
     : await captureGone(ctx, before)
   const touched = (await known.settle?.())?.touched
   await addKept(ctx, run.id)
-  const guard = former && addFormer(ctx, run, former)
+  const guards = formers.flatMap(live => addFormer(ctx, run, live) ?? [])
   closeOrName(ctx, run.id)
   const ends = { before: before.root, after: live.root }
   const likely = touched === undefined ? [] : settleVague(ctx, run.id, ends, touchesOf(touched))
@@ -181,7 +185,7 @@ async function finishLocked(
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
-  if (guard) sayGuarded(ctx, run.id, guarded.gone)
+  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -213,7 +217,7 @@ async function finishLocked(
     failpoint('run:operation')
     ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
   })
-  return { after, taken: (isCommit ? 1 : 0) + (guard ? 1 : 0) }
+  return { after, taken: (isCommit ? 1 : 0) + guards.length }
 }
 
 /** What found no room must not go with the spool. */

@@ -4,6 +4,7 @@ import type { Snapshot } from '../model/snapshot.ts'
 import type { HeldFiles } from '../targets/dir/dirty-dirs.ts'
 import { captureLive, type RunDirty } from './capture-live.ts'
 import { type Context, TAKING, withTimelineLock } from './context.ts'
+import { isInSnapshot } from './former-target.ts'
 import { addKept } from './kept-files.ts'
 import { recoverPending } from './recover.ts'
 import { addSnapshot, explained, type TakeOptions } from './snapshot.ts'
@@ -15,13 +16,15 @@ export interface RunSnapshotOptions extends TakeOptions {
   dirty?: RunDirty
   /** Files that processes can write unseen. */
   held?: HeldFiles
+  /** It is of what was the target before. */
+  isFormer?: boolean
   /** The label, asked for when all is captured. */
   labelNow?: () => Promise<string | undefined>
 }
 
 /** Undefined when it would say nothing new: the same state, and of a test or build, that it ended the same way. A commit is news. */
 export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promise<Snapshot | undefined> {
-  const { dirty, held, labelNow, ...rest } = options
+  const { dirty, held, isFormer, labelNow, ...rest } = options
   return withTimelineLock(ctx, TAKING, async () => {
     await recoverPending(ctx)
     const live = await captureLive(ctx, { dirty, held })
@@ -31,7 +34,7 @@ export function takeIfChanged(ctx: Context, options: RunSnapshotOptions): Promis
     const result = rest.type === 'guard' ? undefined : rest.label
     const hasResult = result !== undefined && (head?.label !== result || head.type !== rest.type)
     const isNews = hasResult || rest.type === 'git'
-    if (head?.root === live.root && !isNews) return undefined
+    if (isFormer ? isInSnapshot(ctx, live.root) : head?.root === live.root && !isNews) return undefined
     const label = labelNow ? await labelNow() : rest.label
     return explained(ctx, () => {
       const snapshot = addSnapshot(ctx, live, { ...rest, label })

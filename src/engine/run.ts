@@ -251,7 +251,8 @@ async function concludeRun(
   }
   const movedTo = place.movedTo()
   const target = ctx.targetPath
-  const { after, taken } = await conclude(ctx, run, before, end, { ...supervised, movedTo })
+  const known = { ...supervised, movedTo, laterPlaces: place.laterPlaces() }
+  const { after, taken } = await conclude(ctx, run, before, end, known)
   const { trace } = await supervised.settle()
   judgeConfig(ctx, run)
   if (movedTo && !after) {

@@ -97,7 +97,7 @@ export class TracedRun {
       tellsAll: this.isWhole,
       look: onBarrier => this.look(onBarrier),
       barrier: async () => this.command?.barrier(),
-      place: () => place.movedTo() ?? ctx.targetPath,
+      places: () => place.places(),
       note: (exec, text) => this.recorder.note(exec, text),
       isInside: event => this.recorder.isInside(event),
     })
@@ -206,8 +206,8 @@ export class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
-    const place = () => this.place.movedTo() ?? this.ctx.targetPath
-    if (this.isWhole) this.letGo = new LetGoWatch(this.recorder.touches, () => command.look(() => {}), place)
+    const places = () => this.place.places()
+    if (this.isWhole) this.letGo = new LetGoWatch(this.recorder.touches, () => command.look(() => {}), places)
     if (pending) this.recorder.touches.safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.

@@ -84,6 +84,8 @@ export interface PathEvent {
   replaced: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
+  /** When the directory that it is in took the place of the target, if it did (src/engine/target-place.ts). */
+  came?: number | undefined
 }
 
 /** A file that a process can write without another call that would be told. */

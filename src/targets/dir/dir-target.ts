@@ -58,15 +58,21 @@ export function realPathOf(fd: number): Buffer | undefined {
   }
 }
 
-/** Keeps an eye on a directory: `now` tells where it has been moved to, undefined when it is gone or where it was. */
-export function followDir(path: Buffer): { now(): Buffer | undefined; isGone(): boolean; close(): void } {
+export interface FollowedDir {
+  /** Where it is; undefined when it is gone. */
+  place(): Buffer | undefined
+  isGone(): boolean
+  close(): void
+}
+
+/** Keeps an eye on the directory that is there now. */
+export function followDir(path: Buffer): FollowedDir {
   const fd = statDir(path) ? openDir(path) : undefined
   return {
     isGone: () => fd !== undefined && /(?: \(|\/\/)deleted\)?$/.test(realPathOf(fd)?.toString('latin1') ?? ''),
-    now: () => {
+    place: () => {
       const place = fd === undefined ? undefined : realPathOf(fd)
-      const isMoved = place && !place.equals(path) && existsSync(place) && isShownAt(place, fd!)
-      return isMoved ? place : undefined
+      return place && existsSync(place) && isShownAt(place, fd!) ? place : undefined
     },
     close: () => {
       if (fd !== undefined) addon.close(fd)

@@ -1,0 +1,78 @@
+/** A run puts another directory in the place of its target, goes on in there, and destroys what somebody has edited in it since. */
+import { expect, it } from 'vitest'
+import { startRun, untilLater, useRuns } from './support/background-run.ts'
+import { runCli } from './support/cli.ts'
+import type { Workspace } from './support/workspace.ts'
+
+let space: Workspace
+useRuns(made => {
+  space = made
+  space.write('sub/one', '1')
+  space.write('sub/two', '2')
+})
+
+const swapped = 'cp -a $W $W.copy; mv $W $W.old; mv $W.copy $W'
+
+const exchange = `exchange() { python3 -c 'import ctypes, os, sys; a, b = map(os.fsencode, sys.argv[1:]); ctypes.CDLL(None).renameat2(-100, a, -100, b, 2)' "$@"; }`
+
+/** Somebody edits one file and adds another in what is the target after `first`. */
+async function editedAfter(first: string, second: string): Promise<string> {
+  const run = await startRun(space, `cd /; W='${space.dir}'; ${first}; echo READY; read go; ${second}`)
+  await untilLater(space, run.id)
+  space.write('sub/two', 'edited by hand')
+  space.write('sub/new', 'made by hand')
+  run.say('go')
+  return (await run.ended).stderr
+}
+
+/** That is to be brought back from what `history` lists. */
+function hasIn(path: string, text: string): boolean {
+  const { stdout } = runCli(space, ['history', path])
+  const versions = [...stdout.matchAll(/^(snap_\w+)/gm)].map(([, id]) => id!)
+  return versions.some(id => runCli(space, ['show', id, path]).stdout === text)
+}
+
+const overwritten = 'echo run > $W/sub/two; echo run > $W/sub/new'
+it.each([
+  ['overwrites', swapped, overwritten],
+  ['removes with a guard', swapped, 'rm -rf $W/sub'],
+  ['removes without one', swapped, "python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W/sub"],
+  ['moves something over', swapped, 'echo run > $W/t; mv $W/t $W/sub/two; echo run > $W/t; mv $W/t $W/sub/new'],
+  ['overwrites, the old one gone,', `${swapped}; rm -rf $W.old`, overwritten],
+  ['removes, the old one gone,', `${swapped}; rm -rf $W.old`, 'rm -rf $W/sub'],
+  ['replaces again, and removes,', swapped, 'cp -a $W.old $W.3; mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2'],
+  ['replaces again,', swapped, 'cp -a $W.old $W.3; mv $W $W.old2; mv $W.3 $W'],
+  [
+    'replaces with one from before, and removes,',
+    `cp -a $W $W.3; ${swapped}`,
+    'mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2',
+  ],
+])('what the run %s is kept and named', async (_, first, second) => {
+  const said = await editedAfter(first, second)
+  const undone = runCli(space, ['undo'])
+  for (const [path, text] of [
+    ['sub/two', 'edited by hand'],
+    ['sub/new', 'made by hand'],
+  ] as const) {
+    expect(hasIn(path, text)).toBe(true)
+    expect(said + undone.stdout + undone.stderr).toMatch(new RegExp(`somebody else.*${path}`))
+  }
+  expect(space.read('sub/two')).toBe('2')
+})
+
+it.each([
+  ['the old one left', swapped, overwritten],
+  ['the old one gone', `${swapped}; rm -rf $W.old`, 'echo run > $W/sub/two; rm $W/sub/one; mv $W/a $W/b'],
+  ['by hard links', 'cp -al $W $W.copy; mv $W $W.old; mv $W.copy $W', 'rm -rf $W/sub; rm -rf $W.old'],
+  ['twice', swapped, 'cp -a $W $W.3; mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2; echo run > $W/sub/two; rm -r $W.old'],
+  ['and put back', swapped, 'echo run > $W/sub/two; mv $W $W.new; mv $W.old $W; rm -rf $W.new; echo run > $W/sub/two'],
+  ['by an exchange', 'cp -a $W $W.3', 'exchange $W $W.3; echo run > $W/sub/two; rm -rf $W/sub; rm -rf $W.3'],
+])('what the run itself does in the new one, %s, is its own', async (_, first, second) => {
+  const savepoint = await space.open()
+  const script = `${exchange}; cd /; W='${space.dir}'; ${first}; sleep 1.3; ${second}; sleep 1.3; echo run > $W/new; rm $W/new`
+  await savepoint.run({ command: ['sh', '-c', script] })
+  expect(space.notices.filter(text => text.includes('somebody else'))).toEqual([])
+  const { restore } = await savepoint.undo()
+  expect([restore!.leftAlone, restore!.mixed]).toEqual([[], []])
+  expect([space.read('a'), space.read('sub/two')]).toEqual(['a1', '2'])
+})
