@@ -52,6 +52,8 @@ export const btrfs: NativeBackend = {
     return firstPlace(path, directories, tryPlace)
   },
 
+  placesFor: (target, { directories }) => (whyNoText(target) ? [] : [...directories]),
+
   statesIn: place =>
     statesBelow(place)
       .filter(({ path }) => isSubvolume(path))
