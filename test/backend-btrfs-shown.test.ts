@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, expect } from 'vitest'
+import { quoteWord } from '../src/model/shell-quote.ts'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
@@ -75,4 +76,24 @@ onDisk('what is mounted in it is told over MCP, in each form', async () => {
   expect(data).toMatchObject({ mounts: names.slice(0, 20), more_mounts: 2 })
   const json = await mcp.call('snapshots_show', { checkpoint: 'one', format: 'json' })
   expect(JSON.parse(json.text)).toMatchObject({ mounts: names.slice(0, 20), more_mounts: 2 })
+})
+
+onDisk('of many that no history knows ten are named, and all for programs', async () => {
+  await (await space.open()).snapshot({ label: 'one' })
+  const [one] = scene.kept(space)
+  const strays = Array.from({ length: 12 }, (_, i) => `${one}-${String(i).padStart(2, '0')}`)
+  for (const path of strays) run('btrfs', 'subvolume', 'snapshot', '-r', one!, path)
+  const { stderr } = runCli(space, ['verify'])
+  expect(stderr).toContain(
+    `${strays[9]}, and 2 more that \`savepoint verify --json\` names (was ${space.home} put back`,
+  )
+  const { ok, strays: all } = savepointJson(space, ['verify'])
+  const shown = (where: string) => ({
+    target: space.dir,
+    backend: 'btrfs',
+    name: where.slice(dirname(where).length + 1),
+    where,
+    by_hand: `btrfs subvolume delete ${quoteWord(where)}`,
+  })
+  expect([ok, all]).toEqual([true, strays.map(shown)])
 })

@@ -14,6 +14,7 @@ import type { Context } from './context.ts'
 import { statesToGo } from './native-going.ts'
 import { stateOf } from './native-ref.ts'
 import { absolutePath } from './target-registry.ts'
+import type { StrayResult } from './verify-results.ts'
 
 const LISTED = 10
 
@@ -78,19 +79,28 @@ function mayHave({ backend, place, name }: Stray, path: Raw): boolean {
   }
 }
 
+/** For `verify`. Where its filesystem does not answer, none is known. */
+export function strayResults(ctx: Context, timeline: OpenTimeline, isSaid: boolean): StrayResult[] {
+  const strays = strayStates(ctx.home, timeline)
+  if (isSaid) sayStray(ctx, timeline, strays)
+  const target = shownTarget(timeline)
+  return strays.map(stray => {
+    const { backend, name, byHand } = stray
+    return { target, backend: backend.name, name, where: whereOf(stray), byHand }
+  })
+}
+
+const shownTarget = ({ target }: OpenTimeline): string => showPath(rawFromBytes(target.path))
+
 export const whereOf = ({ backend, place, name }: Stray): string => backend.whereOf({ place, name })
 
-export function sayStray(
-  ctx: Context,
-  timeline: OpenTimeline,
-  strays = strayStates(ctx.home, timeline),
-  has = '',
-): void {
+export function sayStray(ctx: Context, timeline: OpenTimeline, strays: readonly Stray[], has = ''): void {
   if (strays.length === 0) return
   const listed = strays.slice(0, LISTED)
-  const more = strays.length > LISTED ? ` and ${strays.length - LISTED} more` : ''
+  const more =
+    strays.length > LISTED ? `, and ${strays.length - LISTED} more that \`savepoint verify --json\` names` : ''
   const names = [...new Set(strays.map(({ backend }) => backend.name))].join(', ')
-  const what = `${names} keeps ${plural('snapshot', strays.length)} of ${showPath(rawFromBytes(timeline.target.path))} that its history does not know${has}`
+  const what = `${names} keeps ${plural('snapshot', strays.length)} of ${shownTarget(timeline)} that its history does not know${has}`
   const why = `was ${ctx.home} put back from an older copy?`
   ctx.warn(
     `${what}: ${listed.map(whereOf).join(', ')}${more} (${why}). They stay; for who does not need them: ${listed.map(({ byHand }) => byHand).join('; ')}`,
