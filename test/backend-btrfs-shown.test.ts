@@ -1,5 +1,5 @@
-/** What faces show of a snapshot that btrfs keeps and that cannot be read now, and of mounts. */
-import { mkdirSync, renameSync } from 'node:fs'
+/** What faces show of a snapshot that btrfs keeps and that cannot be read now, or is none any more, and of mounts. */
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, expect } from 'vitest'
 import { quoteWord } from '../src/model/shell-quote.ts'
@@ -97,3 +97,24 @@ onDisk('of many that no history knows ten are named, and all for programs', asyn
   })
   expect([ok, all]).toEqual([true, strays.map(shown)])
 })
+
+onDisk(
+  'a home that was copied whole, and the copy put in its place: what was read is good, and the rest is named',
+  async () => {
+    space.write('a', '1\n')
+    const say = (...args: string[]) => runCli(space, args)
+    say('snapshot', '-q', '-m', 'one')
+    say('diff', 'one')
+    const [kept] = scene.kept(space)
+    space.sh(`mv '${space.home}' ../original; cp -a ../original '${space.home}'`)
+    expect(say('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^All good: /), stderr: '' })
+    const purged = say('purge', 'a', '--yes')
+    expect([purged.status, purged.stderr]).toEqual([
+      1,
+      expect.stringMatching(/Cannot complete the purge: .* copy what you want of this directory, and remove it\)/),
+    ])
+    rmSync(kept!, { recursive: true })
+    expect(say('gc').status).toBe(0)
+    expect(say('verify')).toMatchObject({ status: 0, stderr: '' })
+  },
+)
