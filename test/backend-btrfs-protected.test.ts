@@ -38,12 +38,12 @@ async function keep(savepoint: Savepoint): Promise<string> {
 
 const numberOf = (path: string) => run('btrfs', 'inspect-internal', 'rootid', path).trim()
 
-/** BTRFS_IOC_SNAP_DESTROY_V2 with BTRFS_SUBVOL_SPEC_BY_ID, said of the directory that it is in. */
-const byNumber = (path: string) =>
-  `python3 -c "import fcntl, os, struct, sys; sys.excepthook = lambda *e: print(e[1]); fcntl.ioctl(os.open('${dirname(path)}', 0), 0x5000943f, bytearray(struct.pack('16xQ32xQ4032x', 16, ${numberOf(path)})))"`
+/** BTRFS_IOC_SNAP_DESTROY_V2 with BTRFS_SUBVOL_SPEC_BY_ID, said of another directory of its filesystem. */
+const byNumber = (number: string, place: string) =>
+  `python3 -c "import fcntl, os, struct, sys; sys.excepthook = lambda *e: print(e[1]); fcntl.ioctl(os.open('${place}', 0), 0x5000943f, bytearray(struct.pack('16xQ32xQ4032x', 16, ${number})))"`
 
 /** Commands that would destroy it, each of which fails. */
-function refuses(ways: string[], { home } = space!): void {
+function refuses(ways: string[], { home }: { home: string } = space!): void {
   const script = ways.map((way, i) => `(${way}) >> said 2>&1 && echo ${i} >> done`)
   runCli(space!, ['--home', home, 'run', '--', 'sh', '-c', script.join('\n')])
   expect([existsSync(space!.at('done')), space!.read('said')]).toEqual([
@@ -55,7 +55,7 @@ function refuses(ways: string[], { home } = space!): void {
 
 const destroying = (where: string) => [
   `btrfs -q subvolume delete '${where}'`,
-  byNumber(where),
+  ...[dirname(where), space!.dir, space!.at('a')].map(place => byNumber(numberOf(where), place)),
   `btrfs property set -f '${where}' ro false`,
   `mv '${where}' hidden`,
   `rmdir '${where}'`,
@@ -87,6 +87,28 @@ onDisk('beside the target, with the directory that they are in', async () => {
   refuses([...destroying(where), `mv '${shared}' '${shared}.gone'`, `rm -rf '${shared}/.gitignore'`], elsewhere!)
   expect(readdirSync(shared)).toEqual(expect.arrayContaining(['.gitignore']))
   expect((await space!.open({ home: elsewhere!.home })).read('one', 'a').toString()).toBe('captured\n')
+})
+
+onDisk('a subvolume of its own is deleted by its number, where that tells which one it is', async () => {
+  const outer = join(space!.base, 'outer')
+  run('btrfs', 'subvolume', 'create', outer)
+  const home = join(outer, 'home')
+  const where = await keep(await space!.open({ home, leaveUnread: true }))
+  refuses([byNumber(numberOf(where), space!.dir)], { home })
+  const own = [space!.at('own'), join(space!.base, 'beside'), `${home}-beside`]
+  for (const path of own) run('btrfs', 'subvolume', 'create', path)
+  const script = own.map(path => byNumber(numberOf(path), space!.dir)).join('\n')
+  runCli(space!, ['--home', home, 'run', '--', 'sh', '-c', script])
+  expect([where, ...own].map(path => existsSync(path))).toEqual([true, false, false, false])
+})
+
+onDisk('an ordinary user deletes none by its number, because he is not told where it lies', async () => {
+  await space!.open()
+  const own = space!.at('own')
+  run('btrfs', 'subvolume', 'create', own)
+  const script = `${byNumber(numberOf(own), space!.dir)} > said; btrfs -q subvolume delete own`
+  await runAsUser(space!, [['run', { command: ['sh', '-c', script] }]])
+  expect([space!.read('said'), existsSync(own)]).toEqual([expect.stringContaining('Permission denied'), false])
 })
 
 onDisk('what a command starts as Savepoint is no Savepoint: a run in the run', async () => {

@@ -1,7 +1,8 @@
-/** What faces show of a snapshot that btrfs keeps and that cannot be read now, and of mounts. */
-import { mkdirSync, renameSync } from 'node:fs'
+/** What faces show of a snapshot that btrfs keeps and that cannot be read now, or is none any more, and of mounts. */
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, expect } from 'vitest'
+import { quoteWord } from '../src/model/shell-quote.ts'
 import { onBtrfs, run, useScene } from './support/backend-scene.ts'
 import { savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
@@ -76,3 +77,44 @@ onDisk('what is mounted in it is told over MCP, in each form', async () => {
   const json = await mcp.call('snapshots_show', { checkpoint: 'one', format: 'json' })
   expect(JSON.parse(json.text)).toMatchObject({ mounts: names.slice(0, 20), more_mounts: 2 })
 })
+
+onDisk('of many that no history knows ten are named, and all for programs', async () => {
+  await (await space.open()).snapshot({ label: 'one' })
+  const [one] = scene.kept(space)
+  const strays = Array.from({ length: 12 }, (_, i) => `${one}-${String(i).padStart(2, '0')}`)
+  for (const path of strays) run('btrfs', 'subvolume', 'snapshot', '-r', one!, path)
+  const { stderr } = runCli(space, ['verify'])
+  expect(stderr).toContain(
+    `${strays[9]}, and 2 more that \`savepoint verify --json\` names (was ${space.home} put back`,
+  )
+  const { ok, strays: all } = savepointJson(space, ['verify'])
+  const shown = (where: string) => ({
+    target: space.dir,
+    backend: 'btrfs',
+    name: where.slice(dirname(where).length + 1),
+    where,
+    by_hand: `btrfs subvolume delete ${quoteWord(where)}`,
+  })
+  expect([ok, all]).toEqual([true, strays.map(shown)])
+})
+
+onDisk(
+  'a home that was copied whole, and the copy put in its place: what was read is good, and the rest is named',
+  async () => {
+    space.write('a', '1\n')
+    const say = (...args: string[]) => runCli(space, args)
+    say('snapshot', '-q', '-m', 'one')
+    say('diff', 'one')
+    const [kept] = scene.kept(space)
+    space.sh(`mv '${space.home}' ../original; cp -a ../original '${space.home}'`)
+    expect(say('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^All good: /), stderr: '' })
+    const purged = say('purge', 'a', '--yes')
+    expect([purged.status, purged.stderr]).toEqual([
+      1,
+      expect.stringMatching(/Cannot complete the purge: .* copy what you want of this directory, and remove it\)/),
+    ])
+    rmSync(kept!, { recursive: true })
+    expect(say('gc').status).toBe(0)
+    expect(say('verify')).toMatchObject({ status: 0, stderr: '' })
+  },
+)

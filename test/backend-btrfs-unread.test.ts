@@ -192,6 +192,7 @@ onDisk(
     mkdirSync(kept!, { recursive: true })
     const hidden = await opened()
     expect(elsewhere.notices).toEqual([expect.stringMatching(/is not read yet: .* is no subvolume/)])
+    expect(elsewhere.notices[0]).toContain('copy what you want of this directory, and remove it)')
     await expect(hidden.purge(space.at('a'))).rejects.toMatchObject({
       message: expect.stringContaining('not read yet'),
     })

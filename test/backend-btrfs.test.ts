@@ -413,6 +413,14 @@ describe('what can go wrong', () => {
     expect(space.read('a')).toBe('1\n')
     await savepoint.gc()
     expect((await savepoint.verify()).problems).toEqual([])
+    const unfit = { message: 'Cannot find snapshot "unread": no id, tag or label of this timeline fits' }
+    await savepoint.snapshot({ label: 'unread' })
+    await savepoint.snapshot({})
+    await savepoint.delete(['unread'])
+    await expect(savepoint.diff({ from: 'unread' })).rejects.toMatchObject(unfit)
+    const later = await space.open({ now: () => Date.now() + 8 * 24 * 3600 * 1000 })
+    expect(await later.gc()).toMatchObject({ forgottenSnapshots: 1 })
+    await expect(later.diff({ from: 'unread' })).rejects.toMatchObject(unfit)
   })
 
   onDisk(

@@ -276,6 +276,31 @@ describe.each<Scene>([plain, archives, onBtrfs(), pool])('$name', scene => {
     },
   )
 
+  holds('is named also where its history was put back from before anything was kept', async space => {
+    const isKeptWhole = scene.name === 'btrfs' || scene.name === 'zfs'
+    space.write('secret', 'a very secret word\n')
+    runCli(space, ['snapshot', '-q', '--backend', 'cas'])
+    space.sh(`cp -a '${space.home}' ../older`)
+    // Of the same directory, and of another timeline.
+    const another = { env: { ...space.env, SAVEPOINT_HOME: `${space.home}-another` } }
+    for (const settings of [{}, another]) runCli(space, ['snapshot', '-q'], settings)
+    space.sh(`cd '${space.home}'; rm -r [!n]*; mv ../older/* .`)
+    const { stderr } = runCli(space, ['verify'])
+    const stray = `${scene.name} keeps 1 snapshot of ${space.dir} that its history does not know`
+    expect(stderr.includes(stray)).toBe(isKeptWhole)
+    const purged = runCli(space, ['purge', 'secret', '--yes', '--json', '-q'])
+    const left = scene.kept(space).filter(place => stderr.includes(`${place} (`))
+    expect(left).toHaveLength(isKeptWhole ? 1 : 0)
+    expect([purged.status, JSON.parse(purged.stdout).may_be_left, purged.stderr]).toEqual([
+      isKeptWhole ? 3 : 0,
+      left.map(place => expect.objectContaining({ backend: scene.name, may_be: place })),
+      isKeptWhole ? expect.stringContaining(`what a filesystem keeps may still have it: ${left}; `) : '',
+    ])
+    if (isKeptWhole) run('sh', '-c', /who does not need them: (.*)/.exec(stderr)![1]!)
+    expect(runCli(space, ['verify']).stderr).toBe('')
+    expect(scene.kept(space)).toHaveLength(isKeptWhole ? 1 : 0)
+  })
+
   holds('purges what rules exclude, where it kept that', async space => {
     space.write('.savepointignore', 'secret\n')
     space.write('secret', 'a very secret word\n')

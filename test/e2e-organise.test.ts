@@ -101,6 +101,7 @@ describe('organise', () => {
       'snapshots_deleted',
       'snapshots_unread',
       'problems',
+      'strays',
       'repaired',
     ])
   })

@@ -16,6 +16,8 @@ bool protect_add(const char *directory) {
   return true;
 }
 
+const char *protect_directory(size_t index) { return index < directory_count ? directories[index] : NULL; }
+
 static bool is_within(const struct place *place, const char *directory) {
   size_t length = strlen(directory);
   return place->length >= length && memcmp(place->path, directory, length) == 0 &&

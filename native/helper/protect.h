@@ -14,6 +14,8 @@
 
 /* Absolute, without symbolic links. One more; false when there is no room. */
 bool protect_add(const char *directory);
+/* Each of them in turn; NULL after the last. */
+const char *protect_directory(size_t index);
 /* Whether the path is one of those directories, or lies in one. */
 bool protect_concerns(const struct place *place);
 /*

@@ -10,6 +10,7 @@
 #include "call.h"
 #include "mounts.h"
 #include "protect.h"
+#include "subvolume-place.h"
 
 /* Also where the headers of the machine that we are compiled on are older. */
 #ifndef BTRFS_IOC_SNAP_DESTROY_V2
@@ -56,8 +57,21 @@ bool subvolume_translate(pid_t tid, struct seccomp_data *call) {
   return true;
 }
 
+/* Its name and its number are in the same place. */
+static bool is_kept(const struct call *call) {
+  uint64_t number, at = argument(call, 2) + offsetof(struct btrfs_ioctl_vol_args_v2, name);
+  if (read_memory(tid_of(call), at, &number, sizeof number) != sizeof number) return false;
+  const char *directory;
+  for (size_t i = 0; (directory = protect_directory(i)) != NULL; i++) {
+    if (subvolume_lies_in(tid_of(call), (int)argument(call, 0), number, directory)) return true;
+  }
+  return false;
+}
+
 bool subvolume_is_refused(const struct call *call) {
   static struct place place;
+  if (subvolume_concerns(&call->notification->data) && (uint32_t)argument(call, 1) == BTRFS_IOC_SNAP_DESTROY_V2)
+    return !protect_trusts(call->process) && is_kept(call);
   place_at(call, 0, call->notification->data.nr == __NR_ioctl ? NONE : 1, false, false, &place);
   if (sees_otherwise(call)) mounts_translate(tid_of(call), &place);
   return place.known && protect_concerns(&place) && !protect_trusts(call->process);

@@ -20,7 +20,7 @@ extern const size_t subvolume_kind_count;
 bool subvolume_concerns(const struct seccomp_data *call);
 /* Into what the same call for a directory would be; false when it names none: by the number of a subvolume. */
 bool subvolume_translate(pid_t tid, struct seccomp_data *call);
-/* Whether it is about what is kept for us (protect.h), said by somebody else. After it was translated; by a number it counts where its descriptor is. */
+/* Whether it is about what is kept for us (protect.h), said by somebody else. After it was translated. */
 bool subvolume_is_refused(const struct call *call);
 
 #endif

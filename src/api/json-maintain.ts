@@ -39,6 +39,13 @@ export function verifyJson(result: results.VerifyResult) {
     snapshots_deleted: result.deleted,
     snapshots_unread: result.unread,
     problems: result.problems.map(({ what, snapshots, paths }) => ({ what, snapshots, paths })),
+    strays: result.strays.map(({ target, backend, name, where, byHand }) => ({
+      target,
+      backend,
+      name,
+      where,
+      by_hand: byHand,
+    })),
     repaired: result.repaired,
   }
 }

@@ -35,6 +35,9 @@ export const verify = z
     snapshots_deleted: z.int(),
     snapshots_unread: z.int(),
     problems: z.array(z.object({ what: z.string(), snapshots: z.array(id), paths: z.array(path) })),
+    strays: z
+      .array(z.object({ target: path, backend: z.string(), name: z.string(), where: z.string(), by_hand: z.string() }))
+      .describe('what filesystems keep of directories whose history does not know it; by_hand deletes it'),
     repaired: z.array(z.string()),
   })
   .meta({ id: 'Verification' })

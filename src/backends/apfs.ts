@@ -42,6 +42,9 @@ export const apfs: NativeBackend = {
     return firstPlace(path, directories, tryPlace)
   },
 
+  placesFor: (target, { directories }) =>
+    (whyNoText(target) ?? whyNotApfs(target.toString())) ? [] : [...directories],
+
   statesIn: place => statesBelow(place).map(({ name, path }) => ({ name, byHand: `rm -rf ${quoteWord(path)}` })),
 
   tidy(place) {

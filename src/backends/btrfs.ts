@@ -52,6 +52,8 @@ export const btrfs: NativeBackend = {
     return firstPlace(path, directories, tryPlace)
   },
 
+  placesFor: (target, { directories }) => (whyNoText(target) ? [] : [...directories]),
+
   statesIn: place =>
     statesBelow(place)
       .filter(({ path }) => isSubvolume(path))
@@ -161,7 +163,7 @@ function isGone(state: NativeState): boolean {
   if (isThere(pathOf(state), typeOf))
     throw new SavepointError(
       'backend.failed',
-      `Cannot find ${state.name}: ${pathOf(state)} is no subvolume (mount what it was in, or put that back; if it is gone for good, remove this directory)`,
+      `Cannot find ${state.name}: ${pathOf(state)} is no subvolume (mount what it was in, or put that back; if it is gone for good, copy what you want of this directory, and remove it)`,
     )
   if (isThere(state.place)) return true
   throw new SavepointError(

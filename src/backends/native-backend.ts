@@ -114,6 +114,8 @@ export interface NativeBackend extends Keeper {
    * Makes a state and deletes it again, as this user, and says where it can be kept; leaves nothing behind. Never throws.
    */
   probe(target: Buffer, where: Where): Probe
+  /** Where it would keep states of it now, as far as that is told without trying: they need not be there. Nothing is made. */
+  placesFor(target: Buffer, where: Where): Place[]
   /** All states in a place, also those that no history knows; `byHand`: what removes it. Throws when that cannot be told. */
   statesIn(place: Place): { name: string; byHand: string }[]
   /** Removes what probes that were killed have left in a place, or beside it. Throws when something of that stays. */

@@ -39,6 +39,8 @@ export const tmutil: NativeBackend = {
     return firstPlace(path, directories, (_, place) => ({ works: true, place }))
   },
 
+  placesFor: () => [],
+
   // macOS names them by their time: which one a probe has left is not told.
   tidy() {},
 

@@ -2,6 +2,7 @@
 import type { NativeState } from './native-backend.ts'
 
 /** A place is everything of the name but the id: `dataset@savepoint-KEY`. */
+export const placeIn = (dataset: string, key: string): string => `${dataset}@savepoint-${key}`
 export const nameOf = ({ place, name }: NativeState): string => `${place}-${name}`
 export const datasetOf = (place: string): string => place.slice(0, place.indexOf('@'))
 export const poolOf = (place: string): string => datasetOf(place).split('/')[0]!

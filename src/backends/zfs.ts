@@ -13,7 +13,7 @@ import { failed, fixFor, mustRun, runProgram } from './run-program.ts'
 import { type Clone, clonesIn, dropClones, isForReading, isMounted, openClone } from './zfs-clones.ts'
 import { differingInZfs } from './zfs-diff.ts'
 import { locate, mountpointOf, origin, whereabouts } from './zfs-locate.ts'
-import { datasetOf, linesOf, nameOf, poolOf, shortNameOf } from './zfs-names.ts'
+import { datasetOf, linesOf, nameOf, placeIn, poolOf, shortNameOf } from './zfs-names.ts'
 
 /** ZFS itself, and any filesystem in userspace: zfs-fuse is one. */
 const MAY_BE_ZFS = new Set([0x2fc12fc1, 0x65735546])
@@ -86,7 +86,7 @@ export const zfs: NativeBackend = {
     const meant = linesOf(stdout).filter(([, point, mounted]) => point === path && mounted === 'yes')
     const dataset = meant.find(([name]) => isShown(name!, target))?.[0]
     if (dataset === undefined) return no('the target is not where a dataset is mounted', AS_DATASET)
-    const place = `${dataset}@savepoint-${key}`
+    const place = placeIn(dataset, key)
     tidyIfPossible(() => zfs.tidy(place))
     const probe = `${place}-${newProbeName()}`
     const taken = runProgram('zfs', ['snapshot', probe])
@@ -96,6 +96,12 @@ export const zfs: NativeBackend = {
     // `rollback --native` may have been faster.
     if (deleted.works || isAbsent(deleted.why)) return { works: true, place, of: origin(dataset) }
     return no(`${probe} could not be deleted: ${deleted.why}`, ALLOW)
+  },
+
+  placesFor(target, { key }) {
+    // Without `zfs`: who asks next, asks that.
+    const dataset = MAY_BE_ZFS.has(typeOf(target)) ? mountedAt(target) : undefined
+    return dataset ? [placeIn(dataset, key)] : []
   },
 
   statesIn: place =>

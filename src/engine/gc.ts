@@ -11,6 +11,7 @@ import { failpoint } from '../store/failpoint.ts'
 import { reachableFrom } from '../store/reachable.ts'
 import { type SweepResult, sweep } from '../store/sweep.ts'
 import { loadStatCacheRoot, removeStatCache } from '../targets/dir/stat-cache-file.ts'
+import { forgetLostNames } from '../timeline/resolve-ref.ts'
 import { cannotCollect, type OpenTimeline, rootsOf, withEverythingLocked } from './all-timelines.ts'
 import { type Context, refuseInsideRun, requireWritable, withTimelineLock } from './context.ts'
 import { sayWhatIsLeft, sayWhatOthersLeft, takeUpLeft } from './left-spools.ts'
@@ -118,6 +119,7 @@ function forgetOld(ctx: Context, { db }: OpenTimeline): number {
     }
     // What comes after them gets another parent: its counts are against that one.
     const orphans = db.snapshots(true).filter(({ id, parent }) => !gone.has(id) && gone.has(parent!))
+    forgetLostNames(db, old)
     db.forgetSnapshots([...gone])
     noteNativeForgotten(db, old)
     for (const { id } of orphans) recount({ store: ctx.store, db }, id)

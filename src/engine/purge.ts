@@ -62,7 +62,7 @@ export async function purge(
     requireHeldByStore(ctx, 'purge', kept.filter(isLive))
     const contents = contentsAt(ctx, raw)
     const own = timelines.find(({ db }) => db === ctx.db)!
-    const strays = straysWith(own, raw)
+    const strays = straysWith(ctx.home, own, raw)
     sayStray(ctx, own, strays, `, and that may have ${showPath(raw)}`)
     const traces = ctx.db.purging(() => forgetPath(ctx, raw, kept, contents.snapshots))
     failpoint('purge:forgotten')

@@ -13,6 +13,7 @@ export type * from './archive-results.ts'
 export type * from './run-results.ts'
 export type * from './trace-results.ts'
 export type * from './unprotected-results.ts'
+export type * from './verify-results.ts'
 
 /** How far a long operation is. `phase` is a verb form for people: "capturing", "restoring", "verifying". */
 export interface Progress {
@@ -202,27 +203,6 @@ export interface GcResult {
   stillKept: number
   freedBytes: number
   storeBytes: number
-}
-
-export interface VerifyProblem {
-  what: string
-  snapshots: string[]
-  paths: string[]
-}
-
-export interface VerifyResult {
-  objects: number
-  bytes: number
-  /** All that the store has: of this directory, of others, and those that are deleted but can still come back. */
-  snapshots: number
-  here: number
-  deleted: number
-  /** Of which the filesystem keeps all that there is: nothing of it is checked. */
-  unread: number
-  problems: VerifyProblem[]
-  repaired: string[]
-  /** Whether a repair would mend some of the problems. */
-  isRepairable: boolean
 }
 
 export interface Elsewhere {

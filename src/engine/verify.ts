@@ -22,9 +22,9 @@ import { findLostRoots } from './lost-roots.ts'
 import { newOperation } from './new-operation.ts'
 import { bringBackLost, lossProblem } from './open-timeline.ts'
 import { leaveBeyond } from './read-native.ts'
-import type { VerifyProblem, VerifyResult } from './results.ts'
-import { sayStray } from './stray-states.ts'
+import { strayResults } from './stray-states.ts'
 import { keptWayBack, storeLostFromFilesystem } from './verify-kept.ts'
+import type { StrayResult, VerifyProblem, VerifyResult } from './verify-results.ts'
 
 const LISTED_PATHS = 20
 
@@ -47,6 +47,7 @@ async function look(ctx: Context, options: { repair?: boolean }): Promise<Verify
     )
     const repaired = options.repair ? [...repair(ctx, timelines, scan), ...mended] : []
     const problems: VerifyProblem[] = []
+    const strays: StrayResult[] = []
     const found = new FoundObjects(ctx, scan, damage === undefined)
     if (options.repair && mended.length === 0) {
       const isLost = ({ root }: Snapshot) => root !== UNREAD_ROOT && lostPaths(found, root).length > 0
@@ -70,7 +71,7 @@ async function look(ctx: Context, options: { repair?: boolean }): Promise<Verify
       if (loss) {
         canBeMended = true
         problems.push({ ...loss, paths: [] })
-      } else if (mended.length === 0) sayStray(ctx, timeline)
+      } else strays.push(...strayResults(ctx, timeline, mended.length === 0))
       for (const snapshot of timeline.db.snapshots(true)) {
         snapshots++
         if (snapshot.deletedAt !== undefined) deleted++
@@ -106,7 +107,7 @@ async function look(ctx: Context, options: { repair?: boolean }): Promise<Verify
       ctx.db.addOperation({ ...newOperation(ctx, 'repair', `repair: ${repaired.join('; ')}`), state: 'fixed' })
     const isRepairable = (ofIndex.length > 0 || hasDamagedTimeline || canBeMended) && !options.repair
     const counts = { objects: scan.objects.size, bytes: scan.bytes, snapshots, here, deleted, unread }
-    return { ...counts, problems, repaired, isRepairable }
+    return { ...counts, problems, strays, repaired, isRepairable }
   }
   const locked = (mended?: string[]) =>
     withEverythingLocked(

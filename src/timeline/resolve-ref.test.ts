@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
+import { makeOperation, makeRun, makeSnapshot } from '../model/fixture-snapshot.ts'
 import type { Snapshot } from '../model/snapshot.ts'
-import { findRun, resolveSnapshot } from './resolve-ref.ts'
+import { findRun, forgetLostNames, resolveSnapshot } from './resolve-ref.ts'
 import { TimelineDb } from './timeline-db.ts'
 
 let directory: string
@@ -51,6 +51,57 @@ describe('a name that fits one snapshot', () => {
     const one = take(other.id.slice(5, 8))
     expect(find(one.label!)).toBe(one.id)
     expect(find(`snap_${one.label}`)).toBe(other.id)
+  })
+})
+
+describe('a name of one that is lost', () => {
+  const lose = ({ id, label }: Snapshot, at: number, ...tags: string[]) => {
+    db.forgetSnapshots([id])
+    const names = [id, ...(label ? [label] : []), ...tags]
+    db.addOperation(makeOperation({ kind: 'retention', at, state: 'fixed', rule: 'lost', detail: { names } }))
+  }
+  const lost = (ref: string) => expect.objectContaining({ message: `Cannot find snapshot "${ref}": it is lost` })
+  const unfit = expect.objectContaining({
+    message: expect.stringContaining('no id, tag or label of this timeline fits'),
+  })
+
+  it('is its id, the beginning of it, its tag, or its label', () => {
+    const one = take('works')
+    lose(one, 1, 'good')
+    for (const ref of [one.id, one.id.slice(0, 11), one.id.slice(5), 'works', 'good'])
+      expect(refused(ref)).toEqual(lost(ref))
+    for (const ref of [one.id.slice(0, 6), one.id.slice(5, 8), 'work', 'wo']) expect(refused(ref)).toEqual(unfit)
+  })
+
+  it('is not the beginning of its id where that of another one begins so, which is lost or deleted', () => {
+    const as = (id: string) => db.addSnapshot(makeSnapshot('to be named'), id)
+    for (const id of ['snap_aaaaaa22', 'snap_aaaaaa33', 'snap_bbbbbb22']) lose(as(id), 1)
+    db.setDeleted([as('snap_bbbbbb33').id], 1)
+    for (const ref of ['aaaaaa', 'snap_bbbbbb']) expect(refused(ref)).toEqual(unfit)
+    for (const ref of ['aaaaaa2', 'snap_bbbbbb2']) expect(refused(ref)).toEqual(lost(ref))
+  })
+
+  it('is not the label or tag that a later one had, which was deleted', () => {
+    lose(take('works'), 1, 'good')
+    const later = take('works')
+    db.setDeleted([later.id], 2)
+    expect(refused('works')).toEqual(unfit)
+    expect(refused('good')).toEqual(lost('good'))
+    db.addOperation(makeOperation({ kind: 'tag', detail: { name: 'good' } }))
+    expect(refused('good')).toEqual(unfit)
+    forgetLostNames(db, db.snapshots(true))
+    db.forgetSnapshots([later.id])
+    expect(refused('works')).toEqual(unfit)
+    lose(take('works'), 3)
+    expect(refused('works')).toEqual(lost('works'))
+  })
+
+  it('is one that another had which was deleted before', () => {
+    const [one, other] = [take('works'), take('works')]
+    db.setDeleted([other.id], 1)
+    lose(one, 2)
+    forgetLostNames(db, [other])
+    expect(refused('works')).toEqual(lost('works'))
   })
 })
 

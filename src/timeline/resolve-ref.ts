@@ -1,6 +1,6 @@
 /** Finds the snapshot that a person means: an id, a unique prefix of one, a tag, a label, a run, or HEAD. */
 import { SavepointError } from '../errors/errors.ts'
-import type { Run, Snapshot } from '../model/snapshot.ts'
+import type { Operation, Run, Snapshot } from '../model/snapshot.ts'
 import { nearest } from '../model/suggest.ts'
 import type { TimelineDb } from './timeline-db.ts'
 
@@ -62,9 +62,10 @@ function fitsByName(db: TimelineDb, ref: string, live: Snapshot[]): Fit[] {
 
 function fitsById(ref: string, live: Snapshot[]): Fit[] {
   if (ref === '') return []
-  const prefix = ref.startsWith('snap_') ? ref : `snap_${ref}`
-  return live.filter(({ id }) => id.startsWith(prefix)).map(snapshot => ({ snapshot, by: 'id' }))
+  return live.filter(({ id }) => id.startsWith(asId(ref))).map(snapshot => ({ snapshot, by: 'id' }))
 }
+
+const asId = (ref: string): string => (ref.startsWith('snap_') ? ref : `snap_${ref}`)
 
 const isTooShort = (ref: string, kind: 'snap_' | 'run_'): boolean =>
   ref.startsWith(kind) ? ref.length < kind.length + MIN_PREFIX : ref.length < MIN_BARE_PREFIX
@@ -117,11 +118,32 @@ function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
   )
 }
 
-/** Whether one of that id, tag or label was found to be missing where its filesystem had kept it. */
-const wasLost = (db: TimelineDb, ref: string): boolean =>
-  db
-    .operations()
-    .some(({ rule, detail }) => rule === 'lost' && Array.isArray(detail.names) && detail.names.includes(ref))
+/**
+ * Whether the one that had that id, tag or label last, or whose id alone begins so, was found to be missing where its filesystem
+ * had kept it. One that was deleted after that had the name, too.
+ */
+function wasLost(db: TimelineDb, ref: string): boolean {
+  const losses = db.operations().filter(({ rule, detail }) => rule === 'lost' && Array.isArray(detail.names))
+  const namesOf = ({ detail }: Operation) => detail.names as string[]
+  const last = losses.findLast(loss => namesOf(loss).includes(ref))
+  if (last) return !wasNamedAfter(db, ref, last)
+  const ids = [...losses.map(loss => namesOf(loss)[0]!), ...db.snapshots(true).map(({ id }) => id)]
+  return !isTooShort(ref, 'snap_') && ids.filter(id => id.startsWith(asId(ref))).length === 1
+}
+
+const wasNamedAfter = (db: TimelineDb, ref: string, { seq, at }: Operation): boolean =>
+  db.snapshots(true).some(({ label, deletedAt = 0 }) => label === ref && deletedAt >= at) ||
+  db.operations().some(({ kind, detail, ...later }) => later.seq > seq && kind === 'tag' && detail.name === ref)
+
+/** Of deleted snapshots, before they are forgotten: their names are not those of lost ones any more. */
+export function forgetLostNames(db: TimelineDb, deleted: readonly Snapshot[]): void {
+  for (const { id, rule, at, detail } of db.operations()) {
+    if (rule !== 'lost' || !Array.isArray(detail.names)) continue
+    const later = new Set(deleted.flatMap(({ label, deletedAt = 0 }) => (deletedAt >= at && label ? [label] : [])))
+    const names = detail.names.filter(name => !later.has(name))
+    if (names.length < detail.names.length) db.setOperationDetail(id, { ...detail, names })
+  }
+}
 
 export function requireHead(db: TimelineDb): Snapshot {
   const head = db.head

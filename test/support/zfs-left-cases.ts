@@ -28,6 +28,11 @@ export function leftInZfs(scene: PoolScene, holds: Holds, snapshot: Take): void 
         3,
         expect.stringContaining(`${held} is held (\`zfs holds ${held}\` says by whom, \`zfs release\` lets it go)\n`),
       ])
+      expect(runCli(space, ['gc', '-q'])).toMatchObject({
+        status: 3,
+        stdout: '',
+        stderr: expect.stringMatching(/^savepoint: 1 of what .* could not be removed, .*; `savepoint gc` says why\n$/),
+      })
       const json = runCli(space, ['gc', '--json'])
       expect([json.status, JSON.parse(json.stdout)]).toEqual([
         3,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { gcJson } from '../../api/json-maintain.ts'
 import type { GcResult } from '../../index.ts'
-import { formatBytes, plural } from '../../model/format.ts'
+import { formatBytes, formatCount, plural } from '../../model/format.ts'
 import type { Context } from '../context.ts'
 import { define, handle } from '../define.ts'
 
@@ -22,10 +22,16 @@ export function register(program: Command): void {
       const result = await (await context.open({ makeRoom: true, wholeStore: true })).gc()
       if (context.options.json) context.json(gcJson(result))
       else if (!context.options.quiet) showResult(context, result)
-      return result.stillKept > 0 ? 3 : 0
+      if (result.stillKept === 0) return 0
+      // Otherwise each was named, with the reason.
+      if (context.options.quiet) context.notice(stillKeptText(result.stillKept), true)
+      return 3
     }),
   )
 }
+
+const stillKeptText = (count: number): string =>
+  `${formatCount(count)} of what a filesystem or archive keeps, and nothing needs, could not be removed, or may be left; \`savepoint gc\` says why`
 
 function showResult(context: Context, result: GcResult): void {
   const store = `the store holds ${formatBytes(result.storeBytes)}`

@@ -65,6 +65,8 @@ export function register(program: Command): void {
         const exitCode = notSure > 0 ? 3 : 0
         if (context.options.json) context.json(purgeJson(result))
         else showResult(context, result)
+        // Otherwise it was said on the way.
+        if (context.options.quiet && result.mayBeLeft.length > 0) context.notice(mayBeLeftText(result.mayBeLeft), true)
         return exitCode
       }),
     )
@@ -97,6 +99,14 @@ function showResult(context: Context, result: PurgeResult): void {
 function goneBeforeText(ids: readonly string[]): string {
   const more = ids.length > listed ? ` and ${ids.length - listed} more` : ''
   return `Gone already, removed by somebody else: what was kept of ${ids.slice(0, listed).join(', ')}${more} beside the store`
+}
+
+function mayBeLeftText(left: PurgeResult['mayBeLeft']): string {
+  const more = left.length > listed ? ` and ${left.length - listed} more` : ''
+  return `what a filesystem keeps may still have it: ${left
+    .map(({ mayBe }) => mayBe)
+    .slice(0, listed)
+    .join(', ')}${more}; it stays until somebody deletes it there`
 }
 
 function unreadText(unread: PurgeResult['unread']): string {
