@@ -102,6 +102,16 @@ onDisk('a subvolume of its own is deleted by its number, where that tells which 
   expect([where, ...own].map(path => existsSync(path))).toEqual([true, false, false, false])
 })
 
+onDisk('nor is a subvolume deleted that the home lies in, by its name or its number', async () => {
+  const outer = join(space!.base, 'outer')
+  run('btrfs', 'subvolume', 'create', outer)
+  const home = join(outer, 'of', 'home')
+  space!.write('a', 'captured\n')
+  await (await space!.open({ home, backend: 'cas' })).snapshot({ label: 'one' })
+  refuses([`btrfs -q subvolume delete '${outer}'`, byNumber(numberOf(outer), space!.dir)], { home })
+  expect((await space!.open({ home })).read('one', 'a').toString()).toBe('captured\n')
+})
+
 onDisk('an ordinary user deletes none by its number, because he is not told where it lies', async () => {
   await space!.open()
   const own = space!.at('own')

@@ -18,15 +18,20 @@ bool protect_add(const char *directory) {
 
 const char *protect_directory(size_t index) { return index < directory_count ? directories[index] : NULL; }
 
-static bool is_within(const struct place *place, const char *directory) {
-  size_t length = strlen(directory);
-  return place->length >= length && memcmp(place->path, directory, length) == 0 &&
-         (place->length == length || place->path[length] == '/');
+static bool is_within(const char *path, size_t path_length, const char *directory, size_t length) {
+  return path_length >= length && memcmp(path, directory, length) == 0 && (path_length == length || path[length] == '/');
 }
 
 bool protect_concerns(const struct place *place) {
   for (size_t i = 0; i < directory_count; i++) {
-    if (is_within(place, directories[i])) return true;
+    if (is_within(place->path, place->length, directories[i], strlen(directories[i]))) return true;
+  }
+  return false;
+}
+
+bool protect_is_in(const struct place *place) {
+  for (size_t i = 0; i < directory_count; i++) {
+    if (is_within(directories[i], strlen(directories[i]), place->path, place->length)) return true;
   }
   return false;
 }

@@ -18,6 +18,8 @@ bool protect_add(const char *directory);
 const char *protect_directory(size_t index);
 /* Whether the path is one of those directories, or lies in one. */
 bool protect_concerns(const struct place *place);
+/* Whether one of those directories lies in it. */
+bool protect_is_in(const struct place *place);
 /*
  * Whether the call is to be refused. `to`: its second path, or NULL. A process that makes a directory of the agreed name
  * in /proc, which always fails, is Savepoint from then on until it executes something (src/engine/home.ts).

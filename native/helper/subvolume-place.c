@@ -75,7 +75,7 @@ static bool is_same_filesystem(int fd, int theirs) {
   return memcmp(here.fsid, there.fsid, sizeof here.fsid) == 0;
 }
 
-static bool lies_in(int fd, uint64_t number) {
+static bool is_near(int fd, uint64_t number) {
   static struct inside whole, part;
   struct stat stat;
   struct btrfs_ioctl_ino_lookup_args own = {.treeid = 0, .objectid = BTRFS_FIRST_FREE_OBJECTID};
@@ -83,11 +83,12 @@ static bool lies_in(int fd, uint64_t number) {
   struct spot_in_tree directory = {.tree = own.treeid, .inode = stat.st_ino};
   struct spot_in_tree subvolume = {.tree = number, .inode = BTRFS_FIRST_FREE_OBJECTID};
   if (!name_inside(fd, directory, &whole) || !name_inside(fd, subvolume, &part)) return true;
-  const char *prefix = whole.path + whole.start;
-  return strncmp(part.path + part.start, prefix, strlen(prefix)) == 0;
+  const char *one = whole.path + whole.start, *other = part.path + part.start;
+  size_t shorter = strlen(one) < strlen(other) ? strlen(one) : strlen(other);
+  return memcmp(one, other, shorter) == 0;
 }
 
-bool subvolume_lies_in(pid_t tid, int theirs, uint64_t number, const char *directory) {
+bool subvolume_takes(pid_t tid, int theirs, uint64_t number, const char *directory) {
   char link[64];
   int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -97,7 +98,7 @@ bool subvolume_lies_in(pid_t tid, int theirs, uint64_t number, const char *direc
   if (place >= 0) close(place);
   /* It may be a FIFO. */
   int same = is_of_btrfs ? open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-  bool result = is_of_btrfs && is_same_filesystem(fd, same) && lies_in(fd, number);
+  bool result = is_of_btrfs && is_same_filesystem(fd, same) && is_near(fd, number);
   if (same >= 0) close(same);
   close(fd);
   return result;

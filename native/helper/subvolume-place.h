@@ -8,8 +8,8 @@
 
 /*
  * Whether the subvolume `number` of the filesystem that descriptor `theirs` of a process lies on is `directory` (a path of ours),
- * or lies in it. Where that cannot be told, as by an ordinary user, whether the directory is on that filesystem.
+ * lies in it, or has it in it. Where that cannot be told, as by an ordinary user, whether the directory is on that filesystem.
  */
-bool subvolume_lies_in(pid_t tid, int theirs, uint64_t number, const char *directory);
+bool subvolume_takes(pid_t tid, int theirs, uint64_t number, const char *directory);
 
 #endif

@@ -63,7 +63,7 @@ static bool is_kept(const struct call *call) {
   if (read_memory(tid_of(call), at, &number, sizeof number) != sizeof number) return false;
   const char *directory;
   for (size_t i = 0; (directory = protect_directory(i)) != NULL; i++) {
-    if (subvolume_lies_in(tid_of(call), (int)argument(call, 0), number, directory)) return true;
+    if (subvolume_takes(tid_of(call), (int)argument(call, 0), number, directory)) return true;
   }
   return false;
 }
@@ -74,5 +74,7 @@ bool subvolume_is_refused(const struct call *call) {
     return !protect_trusts(call->process) && is_kept(call);
   place_at(call, 0, call->notification->data.nr == __NR_ioctl ? NONE : 1, false, false, &place);
   if (sees_otherwise(call)) mounts_translate(tid_of(call), &place);
-  return place.known && protect_concerns(&place) && !protect_trusts(call->process);
+  /* All that is in it goes at once. */
+  bool takes = call->notification->data.nr == __NR_unlinkat && protect_is_in(&place);
+  return place.known && (takes || protect_concerns(&place)) && !protect_trusts(call->process);
 }
