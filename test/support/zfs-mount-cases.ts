@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { mountedAt } from '../../src/backends/mounts-below.ts'
 import { type PoolScene, retried, run } from './backend-scene.ts'
 import { runCli } from './cli.ts'
 import type { Workspace } from './workspace.ts'
@@ -38,12 +39,10 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
       await snapshot(space, 'one')
       const first = (await space.open()).nativeUsage('one')!.where.split('@')[0]!
       const second = `${first}.second`
-      const device = statSync(space.dir).dev
-      retried('zfs', 'unmount', first)
-      run('zfs', 'create', '-o', `mountpoint=${space.dir}`, second)
+      run('zfs', 'create', '-o', 'mountpoint=none', second)
       try {
         // zfs-fuse shows no time of birth, and the same inode: nothing else tells them apart.
-        expect(statSync(space.dir).dev).toBe(device)
+        await mountedInPlace(space, first, second)
         space.write('a', 'of the second\n')
         const savepoint = await space.open({ force: true })
         await savepoint.snapshot({ label: 'two' })
@@ -55,6 +54,36 @@ export function mountedZfs(scene: PoolScene, holds: Holds, snapshot: Take): void
       }
     },
   )
+
+  /** The second one in the place of the first, under its number: whatever else is mounted meanwhile may get that, and lower ones become free. */
+  async function mountedInPlace(space: Workspace, first: string, second: string) {
+    const fillers: string[] = []
+    const fill = (): number => {
+      const filler = join(space.base, `filler${fillers.length}`)
+      mkdirSync(filler)
+      run('mount', '-t', 'tmpfs', 'savepoint-test', filler)
+      fillers.push(filler)
+      return statSync(filler).dev
+    }
+    try {
+      for (let attempt = 0; attempt < 50; attempt++) {
+        // What was recorded is of the number that it has now.
+        await snapshot(space, `attempt ${attempt}`)
+        const device = statSync(space.dir).dev
+        retried('zfs', 'unmount', first)
+        let next = fill()
+        while (next < device) next = fill()
+        if (next === device) run('umount', fillers.at(-1)!)
+        retried('zfs', 'set', `mountpoint=${space.dir}`, second)
+        if (statSync(space.dir).dev === device) return
+        retried('zfs', 'set', 'mountpoint=none', second)
+        retried('zfs', 'mount', first)
+      }
+      throw new Error('another mount has got the number each time')
+    } finally {
+      for (const filler of fillers) if (mountedAt(Buffer.from(filler))) run('umount', filler)
+    }
+  }
 
   holds(
     'is not another one that zfs-fuse shows with the same inode, whether mounted beside it or instead',
