@@ -10,7 +10,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // What fails once in a while is told as `unsteady` there, so that it is seen, and mended.
-    retry: process.env.CI === 'true' ? 1 : 0,
+    retry: process.env.CI === 'true' ? { count: 2, delay: 3000 } : 0,
     reporters: ['default', './scripts/summary-reporter.mjs'],
   },
 })

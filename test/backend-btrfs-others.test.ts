@@ -257,3 +257,13 @@ onDisk('so it is where the run deletes it under another name: moved, or through 
   rmSync(space.dir, { recursive: true })
   run('btrfs', 'subvolume', 'create', space.dir)
 })
+
+onDisk('what the run leaves out of another subvolume, and deletes with the old one, is its own work', async () => {
+  space.write('a', '1\n')
+  space.write('b', '1\n')
+  const script = 'btrfs -q subvolume create new; cp work/a new; mv work old; mv new work; btrfs -q subvolume delete old'
+  const ran = runCli(space, ['run', '-t', space.dir, '--', 'sh', '-c', script], { cwd: space.base })
+  const undone = runCli(space, ['undo'])
+  expect(ran.stderr + undone.stdout + undone.stderr).not.toContain('somebody else')
+  expect([undone.status, space.read('b')]).toEqual([0, '1\n'])
+})

@@ -57,14 +57,18 @@ it('and removed: what is edited in the new one then is named, although the run g
   expect(runCli(space, ['undo']).stdout).toMatch(/May also hold somebody else's edit, .*: sub\/new, sub\/two\n/)
 })
 
-it('what somebody removed in it before is named', async () => {
-  const run = await startRun(space, `cd /; W='${space.dir}'; echo READY; read go; ${copied}`)
+it.each([
+  ['', ''],
+  [', also where the run removes the old one', '; rm $W/a; rm -rf $W.old'],
+  [' without a guard', "; rm $W/a; python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old"],
+])('what somebody removed in it before is named%s', async (_, last) => {
+  const run = await startRun(space, `cd /; W='${space.dir}'; echo READY; read go; ${copied}${last}`)
   await untilLater(space, run.id)
   rmSync(space.at('sub/two'))
   run.say('go')
   await run.ended
   expect(runCli(space, ['undo']).stdout).toMatch(/somebody else.*: sub\/two\n/)
-  expect(space.read('sub/two')).toBe('2')
+  expect([space.read('sub/two'), space.read('a')]).toEqual(['2', 'a1'])
 })
 
 it('replaced by an older copy of itself: the edits are kept', async () => {

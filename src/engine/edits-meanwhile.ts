@@ -17,6 +17,7 @@ import type { LastTouches } from './last-touches.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
+import { replacedAt } from './target-left.ts'
 import { isBlind, isNode, isTimeOfNode, touchedSoFar } from './touched-paths.ts'
 
 /** A call is told before it is carried out, and most programs write at once what they have opened. */
@@ -55,6 +56,8 @@ export interface KnownFormer {
   touches: LastTouches
   /** undefined: the run has removed it. */
   tree: Id | undefined
+  /** Then each path of it was told. */
+  wasTold: boolean
 }
 
 /** Root trees before the run, and of the live state. */
@@ -166,11 +169,12 @@ export function editsBesideTrace(
   const isUnseen = (path: Raw): boolean => {
     if (isOwnPart(path)) return false
     // What came with the new directory has not changed since; and of what the run touched it is known when it did so last.
-    if (known?.touches.isMixed(path)) return true
-    if (known) return isLater(path, Math.max(known.touches.of(path) ?? 0, replaced) + WRITE_MS)
+    if (known)
+      return known.touches.isMixed(path) || isLater(path, Math.max(known.touches.of(path) ?? 0, replaced) + WRITE_MS)
     return isTouched(path) ? isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
   }
-  const wasGone = (path: Raw): boolean => known?.tree !== undefined && !entryAt(ctx.store, known.tree, path)
+  const wasGone = (path: Raw): boolean =>
+    known !== undefined && (known.tree === undefined ? known.wasTold : !entryAt(ctx.store, known.tree, path))
   // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
   const isRemovedLater = ({ path, before }: Change): boolean =>
     before?.kind !== 'dir' &&
@@ -191,14 +195,6 @@ export function editsBesideTrace(
   const isOthers = new Set(others)
   const edited = unseen.flatMap(({ path }) => (isOthers.has(path) ? [] : (repositoryOf(path) ?? path)))
   return { others, mixed: [...new Set([...edited, ...removed])].sort().slice(0, MAX_LOOKS) }
-}
-
-/** When it put another directory in the place of the target; before anything, if it made a new one. */
-function replacedAt({ db }: Context, run: string): number {
-  let last = -Infinity
-  for (const { op, path, to, at } of db.events.nameChangesOf([run]))
-    if (to === '' || (op === 'exchange' && path === '')) last = at
-  return last
 }
 
 function nearestLive(ctx: Context, path: Raw): Raw {

@@ -9,7 +9,7 @@ import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import { identityOf, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
+import { type DirIdentity, identityOf, isSubvolumeRoot, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import { editsGone, type KnownFormer } from './edits-meanwhile.ts'
@@ -52,14 +52,17 @@ export function addFormer(ctx: Context, run: Run, live: Live): Snapshot | undefi
   })
 }
 
-/** undefined: it could not be captured, and the run has not removed it by itself. What somebody did in it is not known then. */
+/** `identity`: of the old one. undefined: it could not be captured, and the run has not removed it by itself. What somebody did in it is not known then. */
 export function knownFormer(
   ctx: Context,
   run: Run,
   former: Live | undefined,
   touches: LastTouches,
+  identity: DirIdentity,
 ): KnownFormer | undefined {
-  return former || targetLeft(ctx, run.id).goneAt < Infinity ? { touches, tree: former?.tree } : undefined
+  if (!former && targetLeft(ctx, run.id).goneAt === Infinity) return undefined
+  // All that is in a subvolume goes with one call.
+  return { touches, tree: former?.tree, wasTold: !isSubvolumeRoot(identity) }
 }
 
 /** What somebody perhaps did in the old one or in the new one before the run removed it, with the whole of it or by itself. `before`: the root tree. */

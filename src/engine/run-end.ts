@@ -142,7 +142,7 @@ async function finishLocked(
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
   const { movedTo, laterPlaces = [], displacedBy, commit } = known
-  const { targetPath: from } = ctx
+  const { targetPath: from, identity } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
   const hasReplaced = isReplaced && displacedBy !== 'others'
@@ -181,7 +181,7 @@ async function finishLocked(
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
   const isPartly = end.isInterrupted || partly !== undefined
-  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly) : undefined
+  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []

@@ -25,3 +25,11 @@ export function targetLeft({ db }: Context, run: string): TargetLeft {
   }
   return { at: left, goneAt: gone, hasMoved }
 }
+
+/** When it put another directory in the place of the target; before anything, if it made a new one. */
+export function replacedAt({ db }: Context, run: string): number {
+  let last = -Infinity
+  for (const { op, path, to, at } of db.events.nameChangesOf([run]))
+    if (to === '' || (op === 'exchange' && path === '')) last = at
+  return last
+}
