@@ -37,3 +37,18 @@ it('nor is what it lies in; what comes to its place afterwards is', () => {
   rename('other', 'away')
   expect(paths.count()).toEqual({ outside: 2, removed: 1 })
 })
+
+it('nor is a copy that is exchanged with it, which takes along what was made in it', () => {
+  const [target, copy, file] = ['target', 'copy', 'copy/a'].map(name => join(base, name)) as [string, string, string]
+  for (const path of [copy, file]) {
+    paths.note({ op: 'create', at: Date.now(), path, to: undefined, existed: false })
+    mkdirSync(path)
+  }
+  expect(paths.count()).toEqual({ outside: 2, removed: 0 })
+  for (const [path, to] of [
+    [target, copy],
+    [copy, target],
+  ])
+    paths.note({ op: 'exchange', at: Date.now(), path, to, existed: true }, true)
+  expect(paths.count()).toEqual({ outside: 0, removed: 0 })
+})

@@ -39,6 +39,7 @@ export class OutsidePaths {
   note({ op, at, path, to, existed }: Pick<PathEvent, 'op' | 'at' | 'path' | 'to' | 'existed'>, isOurs = false): void {
     const goesOn = op === 'rename' && path !== undefined && this.paths.get(path)?.fate === 'ours'
     if (goesOn) this.paths.delete(path)
+    if (isOurs && op === 'exchange') for (const each of [path, to]) this.giveUp(each, at)
     if (isOurs || goesOn) {
       if (op === 'rename' && this.concerns(to) && !this.paths.has(to)) this.add(to, { fate: 'ours', at })
       return
@@ -47,6 +48,13 @@ export class OutsidePaths {
     else if (op !== 'link') this.change(path, at, existed || op === 'exchange' ? 'changed' : 'made')
     const over = op === 'rename' ? 'replaced' : 'changed'
     this.change(to, at, existed || op === 'exchange' ? over : 'made')
+  }
+
+  /** What is there now was the target: what was there went where that was. */
+  private giveUp(place: Raw | undefined, at: number): void {
+    if (!this.concerns(place)) return
+    for (const path of this.paths.keys()) if (isWithin(path, place)) this.paths.delete(path)
+    this.add(place, { fate: 'ours', at })
   }
 
   private change(path: Raw | undefined, at: number, fate: Told['fate']): void {

@@ -269,12 +269,12 @@ export class TraceRecorder {
     const { at, op, pid, exec, path, to, existed, absent, directory, emptied, isUnknown } = event
     if (isUnknown) this.touches.vague.note(event)
     // What lies in the target went with it.
-    if (movesTarget(event, this.target)) this.hasUnknown = true
+    const isMoved = movesTarget(event, this.target)
+    if (isMoved) this.hasUnknown = true
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
-    // A file that the shell opened for the whole command is no work of the command's.
-    // Nor is the target itself, moved, a file outside.
-    const isOurs = op === 'inherited' || (path !== undefined && isWithin(this.target, path))
+    // A file that the shell opened for the whole command is no work of the command's; nor is the target itself one outside.
+    const isOurs = isMoved || op === 'inherited' || (path !== undefined && isWithin(this.target, path))
     this.outside.note(event, isOurs)
     const file: NewEvent = {
       run: this.run,
