@@ -60,6 +60,27 @@ it.each([
   expect(space.read('sub/two')).toBe('2')
 })
 
+it('by a clone, of which git then destroys what somebody did: nothing else is named', async () => {
+  for (const words of [
+    ['init', '-q'],
+    ['add', '.'],
+    ['commit', '-qm', 'one'],
+  ])
+    space.git(...words)
+  const said = await editedAfter(
+    'git clone -q $W $W.copy; mv $W $W.old; mv $W.copy $W',
+    'cd $W; git checkout -q -f .; git clean -fdq; rm -rf $W.old',
+  )
+  const { stdout, stderr } = runCli(space, ['undo'])
+  expect(said).not.toContain('somebody else')
+  expect(stderr).toMatch(
+    /somebody else, before git checkout -q -f . took it away: sub\/new, sub\/two; to have that back/,
+  )
+  const named = [...stdout.matchAll(/somebody else.*: (.*)/g)].map(([, paths]) => paths)
+  expect(named).toEqual(['sub/two', 'sub/new'])
+  expect([hasIn('sub/two', 'edited by hand'), hasIn('sub/new', 'made by hand')]).toEqual([true, true])
+})
+
 it.each([
   ['the old one left', swapped, overwritten],
   ['the old one gone', `${swapped}; rm -rf $W.old`, 'echo run > $W/sub/two; rm $W/sub/one; mv $W/a $W/b'],

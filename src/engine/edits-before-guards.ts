@@ -25,6 +25,8 @@ const LISTED = 10
 /** What a run touched, where that is not all. */
 export interface PartlyKnown {
   partly: LastTouches
+  /** Which snapshots are of the target where it was moved to, or of what was it before. */
+  elsewhere: ReadonlySet<string>
 }
 
 interface GuardedEdits {
@@ -36,32 +38,37 @@ interface GuardedEdits {
 
 export const noneGuarded: GuardedEdits = { gone: [], still: [] }
 
-/** Root trees before and after the run. `touches`: what is known of its own work, which may not be all. A repository is one path. */
+/** Root trees before and after the run. What is known of its own work may not be all. A repository is one path. */
 export function editsBeforeGuards(
   ctx: Context,
   run: string,
   { before, after }: { before: Id; after: Id },
-  touches: LastTouches,
+  { partly: touches, elsewhere }: PartlyKnown,
 ): GuardedEdits {
   const { store } = ctx
   const end = rootTreeOf(store, after)
   const [gone, still] = [new Set<Raw>(), new Set<Raw>()]
   const first = ctx.db.events.firstTouches(run)
   const left = targetLeft(ctx, run)
-  for (const { root, createdAt } of guardsOf(ctx, run)) {
+  for (const { id, root, createdAt } of guardsOf(ctx, run)) {
+    const isOfOld = createdAt < left.at || elsewhere.has(id)
+    const came = left.cameAt.findLast(at => at <= createdAt) ?? -Infinity
     for (const { path, after: then } of stateChanges(store, before, root)) {
       if (gone.size + still.size >= MAX_PATHS) break
       if (!then || then.kind === 'dir' || then.kind === 'unknown' || isGitIndex(path)) continue
+      const written = Number(then.mtimeNs / 1_000_000n)
+      // What came with another directory is the work of the run.
+      if (!isOfOld && written <= came + WRITE_MS) continue
       const last = touches.of(path)
       const now = entryAt(store, end, path)
       // It has touched only what it put there afterwards.
-      const isAnother = now !== undefined && (first.get(path) ?? 0) > left.at && !left.hasMoved(path)
-      const isWrittenBefore = last !== undefined && Number(then.mtimeNs / 1_000_000n) <= last + WRITE_MS
+      const isAnother = isOfOld && now !== undefined && (first.get(path) ?? 0) > left.at && !left.hasMoved(path)
+      const isWrittenBefore = last !== undefined && written <= last + WRITE_MS
       if (isWrittenBefore && !isAnother && !touches.isMixed(path)) continue
       const isSame = now !== undefined && sameContent(now, then)
       // When the old one is gone, what a guard shows came with the new one.
       if (!isSame) gone.add(repositoryOf(path) ?? path)
-      else if (createdAt <= left.goneAt) still.add(repositoryOf(path) ?? path)
+      else if (isOfOld && createdAt <= left.goneAt) still.add(repositoryOf(path) ?? path)
     }
   }
   return { gone: [...gone], still: [...still] }

@@ -77,6 +77,8 @@ export class LiveRun {
   /** The commit whose snapshot is still to come. Should the run be over by then, the state at its end is that of the commit. */
   pendingCommit: string | undefined
   taken = 0
+  /** Which snapshots are of another place than the target's. */
+  readonly elsewhere: Set<string> = new Set()
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
     this.ctx = ctx
@@ -263,6 +265,7 @@ export class LiveRun {
     try {
       const ctx = contextAt(this.ctx, former ?? this.hooks.places()[0]!)
       const snapshot = await takeIfChanged(ctx, { ...options, dirty, held, isFormer: former !== undefined })
+      if (snapshot && ctx.targetPath !== this.ctx.targetPath) this.elsewhere.add(snapshot.id)
       const isAll = !dirty || snapshot?.runOnly === false
       if (former) {
         // Of what is the target now nothing was captured.

@@ -178,12 +178,13 @@ async function finishLocked(
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   unlessDamaged(() => sayWhatLeft(ctx, before, after.root))
   const states = { before: before.root, after: after.root }
-  const partly = touched && 'partly' in touched ? touched.partly : undefined
+  const partly = touched && 'partly' in touched ? touched : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
   const isPartly = end.isInterrupted || partly !== undefined
-  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly, identity) : undefined
+  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly.partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
-  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
+  const elsewhere = new Set([...(partly?.elsewhere ?? []), ...guards.map(({ id }) => id)])
+  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, { ...partly, elsewhere }) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
   if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone)
   const operation: NewOperation = {

@@ -184,7 +184,7 @@ export class TracedRun {
   /** `endedAt`: when nothing of it went on any more. */
   private touched(endedAt: number): Touches | PartlyKnown | undefined {
     if (this.isComplete) return { touches: this.recorder.touches, endedAt }
-    return this.isWhole ? { partly: this.recorder.touches } : undefined
+    return this.isWhole ? { partly: this.recorder.touches, elsewhere: this.live.elsewhere } : undefined
   }
 
   get pendingCommit(): string | undefined {
