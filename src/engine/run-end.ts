@@ -1,6 +1,6 @@
 /**
  * The end of a run: the state after it becomes a snapshot, and the run an operation that `undo` takes back. Also for a run
- * whose supervisor was killed, by whoever comes next.
+ * whose supervisor was killed, or whose end could not be captured, by whoever comes next (late-end.ts).
  */
 import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
@@ -46,6 +46,8 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 interface Known extends Partial<Omit<Supervised, 'end'>> {
   /** Where it moved the target. */
   movedTo?: Buffer
+  /** Its operation, noted when the state at its end could not be captured: that is done now. */
+  noted?: string
 }
 
 /** `taken`: how many snapshots came besides the one that shows the end. */
@@ -102,7 +104,7 @@ function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): 
 
 function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-  const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
+  const way = before ? `; to go back: savepoint rollback ${before.id}, or when that is mended savepoint undo` : ''
   ctx.alarm(`the state after the run is NOT captured: ${wordsOf(error)}${way}`)
   return nothing
 }
@@ -133,14 +135,14 @@ async function closeOver(ctx: Context): Promise<void> {
   }
 }
 
-async function finishLocked(
+export async function finishLocked(
   ctx: Context,
   run: Run,
   before: Snapshot,
   end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
-  const { movedTo, displacedBy, commit } = known
+  const { movedTo, displacedBy, commit, noted } = known
   const { targetPath: from, identity } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
@@ -176,7 +178,8 @@ async function finishLocked(
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched.partly : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
-  const isPartly = end.isInterrupted || partly !== undefined
+  const isLate = end.isInterrupted || noted !== undefined
+  const isPartly = isLate || partly !== undefined
   const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
@@ -193,8 +196,8 @@ async function finishLocked(
     headAfter: after.id,
     detail: {
       run: run.id,
-      // Somebody else who closes a killed run does not know which one started it.
-      inside: end.isInterrupted ? undefined : ownRun(ctx),
+      // Somebody else who closes it later does not know which one started it.
+      inside: isLate ? undefined : ownRun(ctx),
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
@@ -209,9 +212,11 @@ async function finishLocked(
   }
   // Both or neither: killed in between, it would be closed once more by whoever comes next, and stand there twice.
   ctx.db.transaction(() => {
-    ctx.db.addOperation(operation)
+    if (noted === undefined) ctx.db.addOperation(operation)
+    else ctx.db.completeOperation(noted, operation)
     failpoint('run:operation')
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
+    if (noted === undefined) ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
+    else ctx.db.setRunState(run.id, 'after', after.id)
   })
   return { after, taken: (isCommit ? 1 : 0) + (guard ? 1 : 0) }
 }
