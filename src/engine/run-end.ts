@@ -4,6 +4,7 @@
  */
 import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
+import { rawFromBytes } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
@@ -184,7 +185,7 @@ export async function finishLocked(
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
-  if (guard) sayGuarded(ctx, run.id, guarded.gone)
+  if (guard) sayGuarded(ctx, run.id, guarded.gone, movedTo && rawFromBytes(movedTo))
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
