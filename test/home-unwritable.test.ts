@@ -487,6 +487,20 @@ describe('run', () => {
     }
   })
 
+  it.skipIf(!canMount)(`says that a read-only home cannot take another directory, or be made${needs}`, () => {
+    const cwd = join(space.base, 'other')
+    mkdirSync(cwd)
+    remount('ro')
+    for (const home of [space.home, join(space.home, 'none')]) {
+      const env = { ...space.env, SAVEPOINT_HOME: home }
+      const why = `Cannot use ${home}: the filesystem is read-only\n  hint: Set SAVEPOINT_HOME to a directory that you can write to`
+      const refused = [savepoint(space, ['snapshot'], { cwd, env }), savepoint(space, ['run', 'true'], { cwd, env })]
+      expect(refused.map(({ status }) => status)).toEqual([1, 125])
+      for (const { stderr } of refused) expect(stderr).toContain(why)
+      expect(savepoint(space, ['run', '--unprotected', 'true'], { cwd, env }).status).toBe(0)
+    }
+  })
+
   it('--unprotected starts the command when the home cannot be opened or made', () => {
     const env = { ...space.env, SAVEPOINT_HOME: '/dev/null/nowhere' }
     expect(savepoint(space, ['run', '--', ...script], { env })).toMatchObject({ status: 125 })

@@ -46,6 +46,16 @@ describe.each(working.map(({ name }) => name))('tracer %s', tracer => {
     process.kill(Number(space.read('pid')))
   })
 
+  it('standard input that is closed', () => {
+    const script = (before: string) => `exec ${before} sh -c 'cat; echo $?; ls /proc/self/fd' <&-`
+    const without = shell(script(''))
+    expect(without).toMatchObject({
+      stdout: expect.stringMatching(/^1\n/),
+      stderr: expect.stringMatching(/descriptor/),
+    })
+    expect(shell(script(prefix))).toMatchObject({ status: 0, stdout: without.stdout, stderr: without.stderr })
+  })
+
   it('how many files may be open, which Node raises', () => {
     expect(shell(`ulimit -Sn 200; ${prefix} sh -c 'ulimit -Sn; ulimit -Hn'`).stdout).toBe(
       shell('echo 200; ulimit -Hn').stdout,
@@ -93,6 +103,15 @@ it('variables of whatever name: no identifiers, which a shell drops, functions t
   const [first, ...lines] = stdout.split('\n')
   const known = new Set(lines.join('\n').split('\0'))
   expect([first, Object.entries(odd).filter(([name, value]) => !known.has(`${name}=${value}`))]).toEqual(['hi', []])
+})
+
+it('standard input that is closed, where nothing is recorded', () => {
+  const script = (before: string) => `exec ${before} sh -c 'cat; echo $?; ls /proc/self/fd' <&-`
+  const run = (before: string) => {
+    const env = { ...space.env, SAVEPOINT_HOME: '/dev/null/nowhere' }
+    return spawnSync('sh', ['-c', script(before)], { cwd: space.dir, env, encoding: 'utf8', timeout: 60_000 }).stdout
+  }
+  expect(run(`${launcher} run --unprotected --`)).toBe(run(''))
 })
 
 it.each([['run'], ['record', '-o', '../bundle']])(

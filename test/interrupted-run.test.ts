@@ -228,18 +228,18 @@ it('that was killed before its command began is nothing to undo, and not in the 
   expect(space.read('top')).toBe('top\n')
 })
 
-it('whose end could not be captured says so when it is to be undone, and how to go back', () => {
+it('whose end cannot be captured, nor when it is to be undone, says so, and how to go back', () => {
   const env = { ...space.env, SAVEPOINT_FAILPOINT: 'run:operation@ENOSPC' }
   const run = savepoint(space, ['run', '-q', '--', 'sh', '-c', 'echo two > top; exit 7'], { env })
   expect([run.status, run.stderr]).toEqual([7, expect.stringContaining('the state after the run is NOT captured')])
   const [{ id, before }] = json('runs')
-  const undone = savepoint(space, ['undo'])
+  const undone = savepoint(space, ['undo'], { env })
   const way = `\`savepoint rollback ${before}\` goes back to the state before it, whoever has changed what since\n`
   expect(undone.stderr).toMatch(
-    /^savepoint: Cannot undo run_\w+: .*: the state at its end was not captured\n {2}hint: /,
+    /^savepoint: the state after run_\w+ can still not be captured: .*\nsavepoint: Cannot undo run_\w+: .*: the state at its end was not captured\n {2}hint: /,
   )
   expect(undone.stderr).toContain(way)
-  expect(savepoint(space, ['rollback', id]).stderr).toContain(way)
+  expect(savepoint(space, ['rollback', id], { env }).stderr).toContain(way)
   expect(say(['operations'])).toMatch(/ run +.* end not captured +run_/)
   expect(savepoint(space, ['rollback', before]).status).toBe(0)
   expect(space.read('top')).toBe('top\n')

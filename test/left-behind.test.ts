@@ -6,6 +6,7 @@ import { expect, it, vi } from 'vitest'
 import { type FileLock, tryLock } from '../src/store/file-lock.ts'
 import { type BackgroundRun, startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepoint, savepointJson } from './support/built-cli.ts'
+import { compileC } from './support/c-program.ts'
 import { leftRecorder } from './support/left-recorder.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -187,4 +188,30 @@ it('gc leaves the trace of what goes on alone, however long ago its run has ende
   expect((await muchLater.gc()).forgottenTraces).toBe(0)
   await letGo(recorder)
   expect((await muchLater.gc()).forgottenTraces).toBe(1)
+})
+
+const CHAIN = `#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+  signal(SIGCHLD, SIG_IGN);
+  if (fork()) return 0;
+  dprintf(open("group", O_CREAT | O_WRONLY, 0600), "%d", setsid());
+  for (int fd = 0; fd < 3; fd++) close(fd);
+  for (time_t end = time(0) + 60; time(0) < end; usleep(100)) if (fork() > 0) _exit(0);
+}`
+
+it('who forks and ends so fast that it is gone when all are looked at is named, with its group', () => {
+  compileC(join(space.base, 'chain'), CHAIN)
+  const { stderr } = savepoint(space, ['run', '--', 'sh', '-c', '../chain; until [ -s group ]; do :; done'])
+  const group = Number(space.read('group'))
+  try {
+    const [, ended] = /chain \(\d+\) of this run goes on: .*; to end that: kill (.*)\n/.exec(stderr) ?? []
+    // Where it was slow for once, all that were looked at were still there.
+    expect(ended).toMatch(new RegExp(`^(-- -${group}|\\d+)$`))
+  } finally {
+    process.kill(-group, 'SIGKILL')
+  }
 })

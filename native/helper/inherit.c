@@ -41,6 +41,16 @@ static size_t put_number(char *text, size_t at, int number) {
   return at + (size_t)written < TEXT_ROOM ? at + (size_t)written : at;
 }
 
+/* Node would open /dev/null in its place, and the command would read an end of file. */
+static void mark_closed_input(void) {
+  if (fcntl(STDIN_FILENO, F_GETFD) < 0) (void)!open("/dev/null", O_PATH);
+}
+
+void close_closed_input(void) {
+  int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags >= 0 && (flags & O_PATH) != 0) close(STDIN_FILENO);
+}
+
 /* The status and the text of the driver's probe, which is made in a process of its own. */
 static void probe(void) {
   static char text[256];
@@ -67,6 +77,7 @@ static void probe(void) {
 int inherit(char **command) {
   static char text[TEXT_ROOM];
   size_t length = 0;
+  mark_closed_input();
   mark();
   for (int fd = FIRST; fd <= MAX_DESCRIPTOR; fd++) {
     if (inherited[fd]) length = put_number(text, length, fd);

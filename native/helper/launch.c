@@ -67,6 +67,7 @@ static _Noreturn void run_child(const struct launch *options, int socket, int fa
   sigprocmask(SIG_SETMASK, &options->signals, NULL);
   ignore_signals(options->ignored);
   limit_files(options->file_limit);
+  close_closed_input();
   execvp(options->command[0], options->command);
   int error = errno;
   if (write(failure, &error, sizeof error) < 0) _exit(125);

@@ -8,6 +8,7 @@ import { monotonicMs } from '../model/monotonic.ts'
 import { type Raw, showPath } from '../model/raw-path.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import { type Cancellation, createCancellation } from './cancellation.ts'
+import { type GivenTarget, givenTarget, leadsElsewhere } from './given-target.ts'
 import { inherited } from './inherited.ts'
 import { createOutput, type Output } from './output.ts'
 import { choosePager, throughPager } from './pager.ts'
@@ -29,7 +30,7 @@ export interface CommonOptions {
 export interface Context {
   readonly options: CommonOptions
   readonly style: Style
-  /** "savepoint" with the options that chose target and store. */
+  /** "savepoint" with the options that chose target and store; the target by where its path led, should that lead elsewhere by now. */
   readonly program: string
   /** The time at which it is asked: before a result is shown, a recovery may take long, and is dated when it ends. */
   readonly now: number
@@ -59,6 +60,8 @@ export interface Context {
   list(extra?: OpenOptions): Promise<Savepoint>
   /** Runs a command although there is nothing to record it in, because of `cause`. */
   runUnrecorded(command: string[], cause: Error): Promise<RunResult>
+  /** What is to be known of a target whose path leads elsewhere by now. */
+  relinkedText(): string | undefined
   /** Whether `undo` would stop a run, instead of taking back what was done last. */
   undoStops(): boolean
   doctor(): Promise<DoctorResult>
@@ -84,15 +87,16 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   const errors = createOutput(process.stderr, progress.erase)
   const directory = workingDirectory()
   const colour = wantsColour(process.stdout, process.env, options.color)
-  const program = programOf(options)
-  let style = createStyle(colour, '', program)
+  const given = givenTarget(options.target)
+  const programNow = () => programOf(options, given)
+  let style = createStyle(colour, '', programNow())
   let cancellation: Cancellation | undefined
   let opened: Savepoint | undefined
   let isUnstoppable = false
 
   const noticeLine = (remark: string, isAlarm: boolean): string => {
     if (options.quiet && !isAlarm) return ''
-    const text = withProgram(remark, program)
+    const text = withProgram(remark, programNow())
     return options.json ? `${JSON.stringify({ notice: text })}\n` : `savepoint: ${showLines(text)}\n`
   }
   const notice = (remark: string, isAlarm = false) => {
@@ -119,7 +123,9 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
   })
   const context: Context = {
     options,
-    program,
+    get program() {
+      return programNow()
+    },
     output,
     errors,
     notice,
@@ -155,7 +161,7 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       listen()
       const engine = await import('../index.ts')
       opened = await engine.open({ ...engineOptions(), ...extra, untilExit: true })
-      style = createStyle(colour, opened.subdirectory, program, context.undoStops, context.operand)
+      style = createStyle(colour, opened.subdirectory, programNow(), context.undoStops, context.operand)
       if (opened.foundAbove && options.target === undefined) notice(`using the timeline of ${opened.target} (above)`)
       return opened
     },
@@ -165,6 +171,12 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
       cancellation?.ignore()
       const engine = await import('../index.ts')
       return engine.runUnrecorded(command, cause, { ...engineOptions(), inherited })
+    },
+    relinkedText() {
+      const now = given && leadsElsewhere(given)
+      if (now === undefined || !opened) return undefined
+      const log = `${programOf({ ...options, target: opened.target })} log`
+      return `${given!.path} leads to ${now} now, and what is protected is ${opened.target}: ${log}`
     },
     undoStops: () => opened?.undoStops() === true,
     async doctor() {
@@ -184,8 +196,9 @@ export function createContext(options: CommonOptions, cancellable: boolean): Con
 }
 
 /** What a user who chose target or store writes before each verb. */
-function programOf({ target, home }: CommonOptions): string {
-  const choice = [...(target === undefined ? [] : ['-t', target]), ...(home === undefined ? [] : ['--home', home])]
+function programOf({ target, home }: CommonOptions, given?: GivenTarget): string {
+  const named = target !== undefined && given && leadsElsewhere(given) !== undefined ? given.led : target
+  const choice = [...(named === undefined ? [] : ['-t', named]), ...(home === undefined ? [] : ['--home', home])]
   return quoteCommand(['savepoint', ...choice])
 }
 

@@ -1,9 +1,10 @@
 /** Which timeline a command means: by --target, --adopt, or the nearest directory above that has one. */
-import { existsSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { errnoOf, isDiskGone, SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawFromText, rawToBytes, showPath } from '../model/raw-path.ts'
 import { resolveRaw } from '../model/resolve-raw.ts'
+import { quoteWord } from '../model/shell-quote.ts'
 import { identityOf, lookAtDir, sameIdentity, statDir } from '../targets/dir/dir-target.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
 import { adoptTarget } from './adopt-target.ts'
@@ -16,6 +17,7 @@ import {
   findTarget,
   isAt,
   missingTarget,
+  parentPath,
   proposeTarget,
   type RegisteredTarget,
   targetAt,
@@ -41,18 +43,43 @@ export function chooseTarget(
   if (options.create) return createTarget(home, path, options.force ?? false, env)
   if (options.provisional) return proposeTarget(home, path, options.force ?? false, env)
   throw statDir(path)
-    ? noTimeline(path)
+    ? noTimeline(path, hintOfLink(home, path, resolveRaw(cwd, options.target ?? env.PWD ?? '')))
     : missingTarget(path, 'use', 'Name another one with --target; this one has no timeline, either')
 }
 
-export const noTimeline = (path: Buffer): SavepointError =>
+export const noTimeline = (path: Buffer, hint?: string): SavepointError =>
   new SavepointError(
     'timeline.none',
     `Cannot find a timeline for ${showPath(rawFromBytes(path))}: it is not protected yet`,
     {
-      hint: 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
+      hint: hint ?? 'Protect it with `savepoint snapshot`, or run your agent with `savepoint run -- COMMAND`',
     },
   )
+
+/** It was reached by a link, which a run may have made lead here: what it led to before lies beside this, as a rule. */
+function hintOfLink(home: string, path: Buffer, given: Raw): string | undefined {
+  const parent = parentPath(path)
+  const beside = isLinkTo(given, path)
+    ? allTargets(home).filter(target => parent && parentPath(target.path)?.equals(parent))
+    : []
+  const last = beside.toSorted((a, b) => usedAt(a) - usedAt(b)).at(-1)
+  if (!last) return undefined
+  const [here, there] = [path, last.path].map(each => quoteWord(showPath(rawFromBytes(each))))
+  return `${showPath(given)} is a link. If it led to ${there} before: savepoint -t ${there} log. To protect what it leads to now: savepoint -t ${here} snapshot`
+}
+
+function isLinkTo(given: Raw, path: Buffer): boolean {
+  try {
+    return linkAt(given) !== undefined && realPath(given).equals(path)
+  } catch (error) {
+    // Somebody's $PWD may be anything.
+    if (errnoOf(error) || error instanceof SavepointError) return false
+    throw error
+  }
+}
+
+const usedAt = ({ directory }: RegisteredTarget): number =>
+  statSync(join(directory, 'timeline.sqlite'), { throwIfNoEntry: false })?.mtimeMs ?? 0
 
 /** Which directory a new timeline would be made for. */
 export const meantDirectory = (home: string, cwd: Buffer, target: string | undefined): Buffer =>

@@ -4,6 +4,7 @@
  */
 import type { Id } from '../model/entry.ts'
 import { isGitIndex, type Raw, showPath } from '../model/raw-path.ts'
+import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -89,25 +90,32 @@ export const guardedDetail = (guarded: readonly Raw[]): Record<string, unknown> 
 export function sayWhoseIsUnknown(ctx: Context, run: string): void {
   sayBlind(ctx, run)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === run)
-  sayGuarded(ctx, run, (operation?.detail.guarded as Raw[] | undefined) ?? [])
+  const { guarded, former_place: place } = operation?.detail ?? {}
+  sayGuarded(ctx, run, (guarded as Raw[] | undefined) ?? [], typeof place === 'string' ? place : undefined)
 }
 
-export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[]): void {
+/** `formerPlace`: where the run has moved the directory that it put another one in the place of; its snapshot is named by the run's own command. */
+export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[], formerPlace?: Raw): void {
   let left = guarded
+  const own = quoteCommand(ctx.db.runOf(run)?.command ?? [])
   for (const { id, root, command } of left.length > 0 ? guardsOf(ctx, run) : []) {
     const tree = rootTreeOf(ctx.store, root)
     const [here, elsewhere] = partition(left, path => entryAt(ctx.store, tree, path) !== undefined)
     left = elsewhere
-    if (here.length > 0) say(ctx, run, here, id, command)
+    const isFormer = formerPlace !== undefined && command === own
+    const where = isFormer
+      ? `in the directory that it moved to ${showPath(formerPlace)}`
+      : `before ${command ?? 'a command'} took it away`
+    if (here.length > 0) say(ctx, run, here, id, where)
   }
 }
 
-function say(ctx: Context, run: string, paths: readonly Raw[], snapshot: string, command = 'a command'): void {
+function say(ctx: Context, run: string, paths: readonly Raw[], snapshot: string, where: string): void {
   const some = paths.slice(0, LISTED)
   const more = paths.length > LISTED ? ` and ${paths.length - LISTED} more` : ''
   const words = some.map(path => typedPath(ctx, path)).join(' ')
   ctx.notice(
-    `changed while ${run} went on, perhaps by somebody else, before ${command} took it away: ${some.map(path => showPath(path)).join(', ')}${more}; to have that back as it was then: savepoint revert ${words} --from ${snapshot}`,
+    `changed while ${run} went on, perhaps by somebody else, ${where}: ${some.map(path => showPath(path)).join(', ')}${more}; to have that back as it was then: savepoint revert ${words} --from ${snapshot}`,
   )
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
-import { isDamage, SavepointError } from '../errors/errors.ts'
+import { fullWords, isDamage, isNoRoom, SavepointError, wordsOf } from '../errors/errors.ts'
 import { formatBytes } from '../model/format.ts'
 import { hasStrayBytes, rawFromText, showPath } from '../model/raw-path.ts'
 import { setIndexAside } from '../store/damaged-index.ts'
@@ -75,12 +75,17 @@ export function makeHome(home: string, create: boolean): void {
   try {
     makeDirs(join(home, 'timelines'), 0o700)
   } catch (cause) {
-    throw new SavepointError('io.failed', `Cannot use ${home}: ${(cause as Error).message}`, {
-      hint: 'Set SAVEPOINT_HOME to a directory that you can write to',
-      cause,
-    })
+    throw unusableHome(home, cause)
   }
 }
+
+/** Something could not be made in it. */
+export const unusableHome = (home: string, cause: unknown): SavepointError =>
+  new SavepointError(
+    isNoRoom(cause) ? 'disk.full' : 'io.failed',
+    `Cannot use ${home}: ${isNoRoom(cause) ? fullWords(cause) : wordsOf(cause)}`,
+    { hint: 'Set SAVEPOINT_HOME to a directory that you can write to', cause },
+  )
 
 export function openStore(directory: string, repair: boolean, notice: (text: string) => void): Store {
   // First: what lies beside a format that cannot be read is not for us to mend.

@@ -7,6 +7,10 @@ import { isAfterRun } from './new-operation.ts'
 
 export const isUnprotected = ({ detail }: Operation): boolean => detail.unprotected === true
 
+/** Of those that can be reached. A run that was not protected, or whose end was not captured, is stopped at. */
+export const nextToUndo = (operations: readonly Operation[]): Operation | undefined =>
+  operations.findLast(operation => operation.state === 'done' || isUnprotected(operation))
+
 /**
  * Oldest first. A run that was not protected is in the way: nothing older is taken back, or done again, from under it. What a
  * run did that another one had started went back with that, and comes back with it; so did what a run itself went back to, or

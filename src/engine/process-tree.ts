@@ -10,6 +10,8 @@ import { RUN_VARIABLE } from './context.ts'
 const MAX_ANCESTORS = 256
 const MAX_PASSES = 100
 const MAX_LOOKS = 5
+/** 40 µs each. */
+const MAX_CATCHES = 1000
 const PASS_MS = 2
 const LOOK_MS = 20
 /** Where /proc/PID/stat says when it began, counted from the state. */
@@ -113,7 +115,40 @@ export function stillRunning(run: string, pids: number[] | undefined): Running[]
   let those = runningAmong((pids ?? []).flatMap(pid => look(pid) ?? []))
   // They may do so while we look.
   for (let looks = 0; those.length === 0 && looks < (pids ? MAX_LOOKS : 1); looks++) those = leftRunning(run)
-  return those
+  return those.length === 0 && pids ? caughtRunning(run) : those
+}
+
+/**
+ * One that forks again and again, each time ending the parent, is gone before all processes have been looked at: the newest
+ * of the system is looked at alone. To end it takes its group, if that is not ours, too.
+ */
+function caughtRunning(run: string): Running[] {
+  const ours = groupOf(process.pid)
+  for (let catches = 0; catches < MAX_CATCHES; catches++) {
+    const pid = newestProcess()
+    if (pid === undefined || startedIn(pid) !== run) continue
+    const group = groupOf(pid)
+    const [found] = runningAmong([{ pid, parent: 0, state: 'R' }])
+    if (found && group !== undefined) return [group === ours ? found : { ...found, group }]
+  }
+  return []
+}
+
+/** By its number, of those that can be seen from here. */
+function newestProcess(): number | undefined {
+  try {
+    return Number(readFileSync('/proc/loadavg', 'latin1').trim().split(' ').at(-1))
+  } catch {
+    return undefined
+  }
+}
+
+function groupOf(pid: number): number | undefined {
+  try {
+    return Number(/^.*\) \S \d+ (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))![1])
+  } catch {
+    return undefined
+  }
 }
 
 const runningAmong = (processes: Process[]): Running[] =>

@@ -126,7 +126,7 @@ async function take(
   try {
     const command = quoteCommand(run.command)
     const before = await takeSnapshot(own, { type: 'pre-run', run: run.id, command, preserved })
-    ctx.db.setRunBefore(run.id, before.id)
+    ctx.db.setRunState(run.id, 'before', before.id)
     return before
   } catch (cause) {
     if (options.unprotected && !(cause instanceof SavepointError && cause.code === 'cancelled')) {

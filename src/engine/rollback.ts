@@ -10,6 +10,7 @@ import { type Context, type OwnRun, RUN_VARIABLE, withTimelineLock } from './con
 import { sayWhoseIsUnknown } from './edits-before-guards.ts'
 import { editsMeanwhile, withLikely } from './edits-meanwhile.ts'
 import { nameOf, requireKnown } from './known-path.ts'
+import { endUncaptured } from './late-end.ts'
 import { withLentLocked, withWanted } from './lent-state.ts'
 import { onlyCopies } from './only-copies.ts'
 import { overlappingRuns } from './overlapping-runs.ts'
@@ -44,7 +45,9 @@ export async function rollback(ctx: Context, ref: string, options: RestoreOption
     await settleBefore(ctx, 'rollback', options)
     const meant = withHeadOfNow(ctx.db, ref)
     await closeKilledRuns(ctx)
-    const run = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
+    const named = options.run === undefined ? findRun(ctx.db, ref) : requireRun(ctx, options.run)
+    if (named) await endUncaptured(ctx)
+    const run = named && ctx.db.runOf(named.id)
     if (run) return rollbackRun(ctx, run, scope, options)
     return withWanted(ctx, resolveSnapshot(ctx.db, meant), { ...options, scope }, async (snapshot, lent) => {
       await requireKnown(ctx, snapshot, options.paths?.length ? (scope ?? []) : [], lent)

@@ -9,7 +9,7 @@ import { quoteWord, spellCommand } from '../model/shell-quote.ts'
 import { isStopped, type TracedEnd } from '../tracers/command-process.ts'
 import { EsloggerCommand } from '../tracers/eslogger-command.ts'
 import { type Traced, TracedCommand } from '../tracers/helper.ts'
-import { type Inherited, inheritedStdio } from '../tracers/inherited.ts'
+import { type Inherited, inheritedStdio, isInputClosed } from '../tracers/inherited.ts'
 import type { TracedOptions } from '../tracers/traced-options.ts'
 import { currentDirectory } from './choose-target.ts'
 import { followStops } from './follow-stops.ts'
@@ -150,7 +150,8 @@ function startUntraced(options: StartOptions) {
 /** spawn sets all signals back, and Node a limit: a shell, which becomes the command, has them as they were. */
 function asInherited({ ignoredSignals, fileLimit }: Inherited, command: string[]): string[] {
   const ignore = ignoredSignals.length === 0 ? [] : [`trap '' ${ignoredSignals.join(' ')}`]
-  const set = [...ignore, ...(fileLimit === undefined ? [] : [`ulimit -Sn ${fileLimit}`])]
+  const closed = isInputClosed() ? ['exec <&-'] : []
+  const set = [...ignore, ...(fileLimit === undefined ? [] : [`ulimit -Sn ${fileLimit}`]), ...closed]
   return set.length === 0 ? command : ['/bin/sh', '-c', [...set, 'exec "$@"'].join('; '), 'sh', ...command]
 }
 

@@ -1,9 +1,10 @@
 /**
  * The end of a run: the state after it becomes a snapshot, and the run an operation that `undo` takes back. Also for a run
- * whose supervisor was killed, by whoever comes next.
+ * whose supervisor was killed, or whose end could not be captured, by whoever comes next (late-end.ts).
  */
 import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
+import { rawFromBytes } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
@@ -46,7 +47,9 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 interface Known extends Partial<Omit<Supervised, 'end'>> {
   /** Where it moved the target, and those that took the place of that. */
   movedTo?: Buffer
-  laterPlaces?: Buffer[]
+  later?: Buffer[]
+  /** Its operation, noted when the state at its end could not be captured: that is done now. */
+  noted?: string
 }
 
 /** `taken`: how many snapshots came besides the one that shows the end. */
@@ -103,7 +106,7 @@ function noteUnprotected(ctx: Context, run: Run, before: Snapshot | undefined): 
 
 function sayUncaptured(ctx: Context, before: Snapshot | undefined, error: unknown): End {
   if (!(error instanceof SavepointError) && !errnoOf(error)) throw error
-  const way = before ? `; to go back: savepoint rollback ${before.id}` : ''
+  const way = before ? `; to go back: savepoint rollback ${before.id}, or when that is mended savepoint undo` : ''
   ctx.alarm(`the state after the run is NOT captured: ${wordsOf(error)}${way}`)
   return nothing
 }
@@ -134,14 +137,14 @@ async function closeOver(ctx: Context): Promise<void> {
   }
 }
 
-async function finishLocked(
+export async function finishLocked(
   ctx: Context,
   run: Run,
   before: Snapshot,
   end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
-  const { movedTo, laterPlaces = [], displacedBy, commit } = known
+  const { movedTo, later = [], displacedBy, commit, noted } = known
   const { targetPath: from, identity } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
@@ -149,7 +152,7 @@ async function finishLocked(
   if (isThere) await recoverPending(ctx)
   const former = hasReplaced && movedTo ? await captureFormer(ctx, movedTo, before) : undefined
   const formers = former ? [former] : []
-  for (const place of laterPlaces)
+  for (const place of later)
     formers.push(...[await captureFormer(ctx, place, before)].filter(live => live !== undefined))
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
@@ -180,13 +183,14 @@ async function finishLocked(
   const states = { before: before.root, after: after.root }
   const partly = touched && 'partly' in touched ? touched : undefined
   const whole = touched && 'partly' in touched ? undefined : touched
-  const isPartly = end.isInterrupted || partly !== undefined
+  const isLate = end.isInterrupted || noted !== undefined
+  const isPartly = isLate || partly !== undefined
   const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly.partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const elsewhere = new Set([...(partly?.elsewhere ?? []), ...guards.map(({ id }) => id)])
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, { ...partly, elsewhere }) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
-  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone)
+  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone, movedTo && rawFromBytes(movedTo))
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -198,8 +202,8 @@ async function finishLocked(
     headAfter: after.id,
     detail: {
       run: run.id,
-      // Somebody else who closes a killed run does not know which one started it.
-      inside: end.isInterrupted ? undefined : ownRun(ctx),
+      // Somebody else who closes it later does not know which one started it.
+      inside: isLate ? undefined : ownRun(ctx),
       before_root: idToHex(before.root),
       after_root: idToHex(after.root),
       // What somebody else did is not the run's to take back.
@@ -214,9 +218,11 @@ async function finishLocked(
   }
   // Both or neither: killed in between, it would be closed once more by whoever comes next, and stand there twice.
   ctx.db.transaction(() => {
-    ctx.db.addOperation(operation)
+    if (noted === undefined) ctx.db.addOperation(operation)
+    else ctx.db.completeOperation(noted, operation)
     failpoint('run:operation')
-    ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
+    if (noted === undefined) ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
+    else ctx.db.setRunState(run.id, 'after', after.id)
   })
   return { after, taken: (isCommit ? 1 : 0) + guards.length }
 }

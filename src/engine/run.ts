@@ -19,16 +19,17 @@ import { type Context, requireWritable, withTimelineLock } from './context.ts'
 import { sayWhoWrites } from './current-writer.ts'
 import { noneGone } from './gone-unprotected.ts'
 import { keptBy } from './kept-files.ts'
+import { closeOpenEnds, hasOpenEnds } from './late-end.ts'
 import { sayWhatIsLeft, takeUpLeft } from './left-spools.ts'
 import { type Protection, protect } from './protect.ts'
 import { redactPatterns } from './redact-patterns.ts'
 import type { RunResult } from './results.ts'
 import { exitCodeOf, runUnrecorded, textOf } from './run-child.ts'
 import { openControl } from './run-control.ts'
-import { closeKilledRuns, conclude, concludeUncaptured } from './run-end.ts'
+import { conclude, concludeUncaptured } from './run-end.ts'
 import { takeBackFailed } from './run-failure.ts'
 import { RunSession } from './run-session.ts'
-import { holdRun, isInterrupted, setContinued } from './run-state.ts'
+import { holdRun, setContinued } from './run-state.ts'
 import { RunTerminal } from './run-terminal.ts'
 import { canHoldChanges, type RunTracer, tracerFor } from './run-tracer.ts'
 import type { RunOptions } from './savepoint.ts'
@@ -67,15 +68,15 @@ export async function runCommand(ctx: Context, options: RunOptions): Promise<Run
 }
 
 /**
- * What is there now is the end of runs that were killed: later it would be mixed with what this one does, which they would
+ * What is there now is the end of runs that were killed, or whose end could not be captured: later it would be mixed with what this one does, which they would
  * stand above in the list of operations. What keeps it from being recorded will be said of this run, too.
  */
 async function closeFormer(ctx: Context): Promise<void> {
   if (ctx.unwritable) return
   try {
-    if (ctx.db.unendedRuns().some(run => isInterrupted(ctx, run)))
+    if (hasOpenEnds(ctx))
       await withTimelineLock({ ...ctx, onWaiting: () => sayWhoWrites(ctx) }, 'close an interrupted run', () =>
-        closeKilledRuns(ctx),
+        closeOpenEnds(ctx),
       )
     await takeUpLeft(ctx)
     sayWhatIsLeft(ctx)
@@ -251,8 +252,7 @@ async function concludeRun(
   }
   const movedTo = place.movedTo()
   const target = ctx.targetPath
-  const known = { ...supervised, movedTo, laterPlaces: place.laterPlaces() }
-  const { after, taken } = await conclude(ctx, run, before, end, known)
+  const { after, taken } = await conclude(ctx, run, before, end, { ...supervised, movedTo, later: place.later() })
   const { trace } = await supervised.settle()
   judgeConfig(ctx, run)
   if (movedTo && !after) {

@@ -27,7 +27,7 @@ import { type Spooled, spoolLog, spoolOf, storeSpooled } from './spool.ts'
  */
 export async function snapshotBefore(ctx: Context, run: Run): Promise<Snapshot | undefined> {
   const before = madeBefore(ctx, run) ?? (await putTogether(ctx, run))
-  if (before) ctx.db.setRunBefore(run.id, before.id)
+  if (before) ctx.db.setRunState(run.id, 'before', before.id)
   return before
 }
 

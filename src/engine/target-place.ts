@@ -3,6 +3,7 @@
  * told under its new path, and is no less a change of the target.
  */
 import { lstatSync } from 'node:fs'
+import { SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type FollowedDir, followDir } from '../targets/dir/dir-target.ts'
 import type { PathOp } from '../tracers/frames.ts'
@@ -34,7 +35,7 @@ export class TargetPlace {
   private readonly target: Raw
   /** The directory that was the target in the beginning, and others that were it later, by where they were told to be. */
   private readonly first: FollowedDir
-  private readonly later = new Map<number, FollowedDir>()
+  private readonly followed = new Map<number, FollowedDir>()
   /** Each of them by what the run tells. */
   private readonly told: Told[]
   /** When what is in the place of them all came. */
@@ -60,17 +61,20 @@ export class TargetPlace {
   places(): Buffer[] {
     const movedTo = this.movedTo()
     const first = movedTo && !this.isReplaced() ? [movedTo] : [this.path, ...(movedTo ? [movedTo] : [])]
-    return [...first, ...this.laterPlaces()]
+    return [...first, ...this.later()]
   }
 
   /** Where those are that took the place of it, and were moved away themselves. */
-  laterPlaces(): Buffer[] {
+  later(): Buffer[] {
     return this.told.flatMap(({ at }, i) => {
       if (i === 0 || at === undefined || at === this.target) return []
-      const followed = this.later.get(i) ?? followDir(rawToBytes(at))
-      const place = this.elsewhereOf(followed)
-      if (place) this.later.set(i, followed)
-      else followed.close()
+      const directory = this.followed.get(i) ?? followIfOpen(rawToBytes(at))
+      const place = directory && this.elsewhereOf(directory)
+      if (place) this.followed.set(i, directory)
+      else {
+        directory?.close()
+        this.followed.delete(i)
+      }
       return place ?? []
     })
   }
@@ -94,7 +98,7 @@ export class TargetPlace {
   }
 
   close(): void {
-    for (const each of [this.first, ...this.later.values()]) each.close()
+    for (const each of [this.first, ...this.followed.values()]) each.close()
   }
 
   /** Another directory is in the place of the first one. */
@@ -163,6 +167,16 @@ export class TargetPlace {
       if (op === 'delete') each.at = path === each.at ? undefined : each.at
       else if (there !== undefined && isWithin(each.at, from)) each.at = there + each.at.slice(from.length)
     }
+  }
+}
+
+/** Undefined where we may not. */
+function followIfOpen(path: Buffer): FollowedDir | undefined {
+  try {
+    return followDir(path)
+  } catch (error) {
+    if (!(error instanceof SavepointError)) throw error
+    return undefined
   }
 }
 

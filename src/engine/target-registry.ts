@@ -7,7 +7,6 @@ import {
   constants,
   existsSync,
   lstatSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -20,6 +19,7 @@ import { type Raw, rawFromBytes, rawToBytes, showPath } from '../model/raw-path.
 import { quoteWord } from '../model/shell-quote.ts'
 import type { Stat } from '../native/addon.ts'
 import { writeDurably } from '../store/durable.ts'
+import { makeDirs } from '../store/make-dirs.ts'
 import {
   type DirIdentity,
   identityOf,
@@ -31,7 +31,7 @@ import {
   statDir,
 } from '../targets/dir/dir-target.ts'
 import { makeTimeline } from '../timeline/timeline-schema.ts'
-import { homeOfAccount } from './home.ts'
+import { homeOfAccount, unusableHome } from './home.ts'
 
 const ID_LENGTH = 16
 const FORMAT = 1
@@ -156,11 +156,20 @@ export function createTarget(home: string, path: Buffer, force: boolean, env: No
   const proposed = proposeTarget(home, path, force, env)
   if (existsSync(join(proposed.directory, 'target.json'))) return proposed
   const target = { ...proposed, identity: lastingIdentity(path, proposed.identity) }
-  mkdirSync(target.directory, { recursive: true, mode: 0o700 })
+  makeDirectory(home, target.directory)
   // Before the record: from then on, a database that is not there has been lost (see openTimeline).
   makeTimeline(join(target.directory, 'timeline.sqlite'))
   writeTarget(target)
   return target
+}
+
+/** What is to be made in it is made by its name: the message of `recursive` on a disk that is read-only would be of another thing. */
+function makeDirectory(home: string, directory: string): void {
+  try {
+    makeDirs(directory, 0o700)
+  } catch (cause) {
+    throw errnoOf(cause) ? unusableHome(home, cause) : cause
+  }
 }
 
 /** What would be made for this directory, or has just been; nothing is written. Throws when it cannot, or shall not, be protected. */

@@ -8,13 +8,13 @@ import { isInTheWay } from '../targets/dir/hidden.ts'
 import { changedOutside } from './changed-outside.ts'
 import { type Context, RUN_VARIABLE, withTimelineLock } from './context.ts'
 import { refusePinned } from './delete.ts'
+import { closeOpenEnds } from './late-end.ts'
 import { moveTarget } from './moved-target.ts'
 import { newOperation } from './new-operation.ts'
-import { hiddenBehind, isUnprotected, reachableOperations, recordedRoot } from './operations.ts'
+import { hiddenBehind, isUnprotected, nextToUndo, reachableOperations, recordedRoot } from './operations.ts'
 import { restore } from './restore.ts'
 import type { RestoreResult, UndoResult } from './results.ts'
 import { rollback, wayBackOf, wholeWayBack } from './rollback.ts'
-import { closeKilledRuns } from './run-end.ts'
 import { isGoingOn } from './run-state.ts'
 import { settleBefore } from './settle.ts'
 import { sayIfPlain } from './target-at-end.ts'
@@ -24,7 +24,7 @@ type Direction = 'undo' | 'redo'
 
 /** Stops at a run that was not protected. */
 function newestUndoable(operations: Operation[], ctx: Context): Operation | undefined {
-  const newest = operations.findLast(operation => operation.state === 'done' || isUnprotected(operation))
+  const newest = nextToUndo(operations)
   if (!newest || !isUnprotected(newest)) return newest
   const known = ctx.db.runs().find(({ id }) => id === newest.detail.run)?.before
   const before = known === undefined ? undefined : ctx.db.snapshot(known)
@@ -78,7 +78,7 @@ function walk(
     const isAsked = completed?.kind === direction && !options.dryRun
     const same = isAsked ? ctx.db.operations().find(({ id }) => id === completed.detail.step_of) : undefined
     if (same) return { restore: undefined, effect: COMPLETED, dryRun: false, operation: same }
-    await closeKilledRuns(ctx)
+    await closeOpenEnds(ctx)
     const operation = choose(reachableOperations(ctx.db), ctx)
     if (direction === 'undo') refuseWhileRunning(ctx, operation)
     if (!operation) {

@@ -3,6 +3,8 @@
 export interface Running {
   pid: number
   name: string
+  /** Its group, where it would be another process by the time that it is ended. */
+  group?: number
 }
 
 /** Named at most. */
@@ -19,5 +21,7 @@ export function nameRunning(running: readonly Running[]): { names: string; kill:
   const more = running.length > NAMED ? ` and ${running.length - NAMED} more` : ''
   // A process gives itself any name that it likes.
   const names = running.slice(0, NAMED).map(({ name, pid }) => `${name.replace(/[^ -~]/g, '?')} (${pid})`)
-  return { names: `${names.join(', ')}${more}`, kill: `kill ${running.map(({ pid }) => pid).join(' ')}` }
+  return { names: `${names.join(', ')}${more}`, kill: `kill ${running.map(killed).join(' ')}` }
 }
+
+const killed = ({ pid, group }: Running): string => (group === undefined ? `${pid}` : `-- -${group}`)

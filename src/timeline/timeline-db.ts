@@ -233,9 +233,8 @@ export class TimelineDb {
     })
   }
 
-  setRunBefore(id: string, before: string): void {
-    this.run('UPDATE runs SET before = ? WHERE id = ?', before, id)
-  }
+  readonly setRunState = (id: string, side: 'before' | 'after', snapshot: string): void =>
+    this.run(`UPDATE runs SET ${side} = ? WHERE id = ?`, snapshot, id)
 
   runOf(id: string): Run | undefined {
     const row = this.database.prepare('SELECT * FROM runs WHERE id = ?').get(id)
@@ -265,13 +264,15 @@ export class TimelineDb {
     })
   }
 
-  setOperationState(id: string, state: Operation['state']): void {
-    this.run('UPDATE operations SET state = ? WHERE id = ?', state, id)
-  }
+  /** One that was noted without its end: it stays where it is among the others. */
+  readonly completeOperation = (id: string, operation: rows.NewOperation): void =>
+    rows.updateOperation(this.database, id, operation)
 
-  setOperationDetail(id: string, detail: Record<string, unknown>): void {
+  readonly setOperationState = (id: string, state: Operation['state']): void =>
+    this.run('UPDATE operations SET state = ? WHERE id = ?', state, id)
+
+  readonly setOperationDetail = (id: string, detail: Record<string, unknown>): void =>
     this.run('UPDATE operations SET detail = ? WHERE id = ?', JSON.stringify(detail), id)
-  }
 
   operation(id: string): Operation | undefined {
     const row = this.database.prepare('SELECT * FROM operations WHERE id = ?').get(id)

@@ -112,6 +112,14 @@ export function insertOperation(database: DatabaseSync, id: string, operation: O
   )
 }
 
+/** When it was, and what it says of itself, stay. */
+export function updateOperation(database: DatabaseSync, id: string, operation: NewOperation): void {
+  const { state, after, headBefore, headAfter, detail } = operation
+  database
+    .prepare('UPDATE operations SET state = ?, after = ?, head_before = ?, head_after = ?, detail = ? WHERE id = ?')
+    .run(state, after ?? null, headBefore ?? null, headAfter ?? null, JSON.stringify(detail), id)
+}
+
 export const toOperation = (row: Row): Operation => ({
   id: row.id,
   seq: row.seq,

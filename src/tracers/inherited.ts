@@ -1,4 +1,5 @@
 /** What a command gets from whoever called us. */
+import { readFileSync } from 'node:fs'
 
 /** Beyond the standard three; signals by number. */
 export interface Inherited {
@@ -8,6 +9,18 @@ export interface Inherited {
   ignoredSignals: number[]
   /** How many files may be open (`ulimit -n`), where Node has raised that. */
   fileLimit?: number | undefined
+}
+
+const O_PATH = 0o10000000
+
+/** Standard input is closed for our caller: the launcher has put in its place what can only be named (native/helper/inherit.h). */
+export function isInputClosed(): boolean {
+  try {
+    const [, flags] = /^flags:\s*(\d+)/m.exec(readFileSync('/proc/self/fdinfo/0', 'latin1'))!
+    return (Number.parseInt(flags!, 8) & O_PATH) !== 0
+  } catch {
+    return false
+  }
 }
 
 /** For spawn: each descriptor under its own number. */

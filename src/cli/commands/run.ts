@@ -69,17 +69,19 @@ export function register(program: Command): void {
     .action(
       handle<Options>(async (context, { words, options }) => {
         const opened = await context.open({ create: true, force: options.force }).catch(asSavepointError)
-        const style = styleOf(context, opened instanceof SavepointError ? '' : opened.subdirectory)
+        const base = opened instanceof SavepointError ? '' : opened.subdirectory
         let isListed = false
         const ask = (result: RunResult) => {
           isListed = canAsk(context.options.json)
-          return askToTakeBack(context, result, style)
+          return askToTakeBack(context, result, styleOf(context, base))
         }
         const result =
           opened instanceof SavepointError
             ? await runWithout(context, words, options, opened)
             : await runIn(context, opened, words, options, ask)
-        summarise(context, result, style, isListed)
+        summarise(context, result, styleOf(context, base), isListed)
+        const relinked = context.relinkedText()
+        if (relinked !== undefined) context.notice(relinked)
         if (result.signal === undefined) return result.exitCode
         const signal = result.signal as NodeJS.Signals
         if (repeatable.has(signal)) outcome.dieBy = signal

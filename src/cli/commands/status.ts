@@ -61,7 +61,9 @@ function statusText(status: StatusResult, now: number, style: Style, undoStops: 
     const next = lastOperation.kind === 'undo' ? 'redo' : 'undo'
     // An interrupted run, or one that goes on, is what `undo` takes back first.
     if (undoStops || status.interrupted.some(({ isProtected, isNext }) => isProtected && isNext)) return text
-    if (next === 'redo' || lastOperation.state === 'done' || lastOperation.kind === 'redo')
+    const { state, kind, before } = lastOperation
+    const isUncaptured = kind === 'run' && state === 'fixed' && before !== undefined
+    if (next === 'redo' || state === 'done' || isUncaptured || kind === 'redo')
       text += `To ${next}: ${style.bold(style.wayBack(next, status.lastChangedOutside))}\n`
   }
   return text

@@ -3,10 +3,8 @@ import type { RestoreResult } from '../../index.ts'
 import { formatCount } from '../../model/format.ts'
 import { nearAny, parentOf, type Raw } from '../../model/raw-path.ts'
 import type { Style } from '../style.ts'
+import { fitting } from './fitting.ts'
 import { wordOf } from './typed-path.ts'
-
-/** How many are in the command. */
-const LISTED = 20
 
 interface Move {
   from: Raw
@@ -20,8 +18,8 @@ export function putBackLines({ leftAlone, unprotected, dryRun }: RestoreResult, 
     to !== undefined && !isOutside(to) && (!dryRun || isLeft(to)) ? [{ from: to, to: path }] : [],
   )
   if (moves.length === 0) return []
-  const shown = moves.slice(0, LISTED)
-  const more = moves.length > LISTED ? ` … and ${formatCount(moves.length - LISTED)} more (see --json)` : ''
+  const shown = fitting(moves, ({ from, to }) => from + to)
+  const more = moves.length > shown.length ? ` … and ${formatCount(moves.length - shown.length)} more (see --json)` : ''
   return [`To put ${moves.length === 1 ? 'it' : 'them'} back: ${style.bold(commandFor(shown, style))}${more}`]
 }
 

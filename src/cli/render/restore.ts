@@ -7,6 +7,7 @@ import { writesToOldFile } from '../../model/running.ts'
 import type { Style } from '../style.ts'
 import { shortenPath } from '../text.ts'
 import { includedText } from './changes.ts'
+import { fits, fitting } from './fitting.ts'
 import { goneText, unprotectedText } from './gone.ts'
 import { keptCopyText } from './kept-copy.ts'
 import { putBackLines } from './put-back.ts'
@@ -145,7 +146,7 @@ function listLines(title: string, paths: LeftAlonePath[], style: Style): string[
 /** The whole directory was not asked for, so it is named how to ask for it. */
 function inTheWayLines({ leftAlone, snapshot }: RestoreResult, style: Style): string[] {
   const paths = leftAlone.flatMap(({ path, why }) => (why === 'in-the-way' ? [wordOf(path, style)] : []))
-  if (!snapshot || paths.length === 0 || paths.length > listedPaths) return []
+  if (!snapshot || paths.length === 0 || !fits(paths)) return []
   const what = paths.length === 1 ? 'the directory' : 'the directories'
   return [`To put ${what} back: ${style.bold(style.command(`revert ${paths.join(' ')} --from ${snapshot.id}`))}`]
 }
@@ -157,11 +158,11 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
   const lines: string[] = []
   const others = pathsOf('overlapped', 'outside', 'edited')
   if (before !== undefined && others.length > 0) {
-    const which = others.length > listedPaths ? '' : ` -- ${others.join(' ')}`
+    const which = fits(others) ? ` -- ${others.join(' ')}` : ''
     lines.push(`To take back their changes, too: ${style.bold(style.command(`rollback ${before}${which}`))}`)
   }
   const purged = pathsOf('purged')
-  if (before !== undefined && purged.length > 0 && purged.length <= listedPaths)
+  if (before !== undefined && purged.length > 0 && fits(purged))
     lines.push(
       `To remove what is purged, too: ${style.bold(style.command(`rollback ${before} -- ${purged.join(' ')}`))}`,
     )
@@ -170,11 +171,11 @@ function othersLines({ leftAlone }: RestoreResult, before: string | undefined, s
   const them = (paths: string[]): string => (paths.length === 1 ? 'it' : 'them')
   const putBack = (clear: string[], paths: string[]): string =>
     style.bold([...clear, style.command(`revert ${paths.join(' ')} --from ${before}`)].join('; '))
-  if (before !== undefined && held.length > 0 && held.length <= listedPaths) {
+  if (before !== undefined && held.length > 0 && fits(held)) {
     const clear = held.map(path => `mv ${path} ${path}.aside`)
     lines.push(`To put ${them(held)} back: ${putBack(clear, held)}`)
   }
-  if (before !== undefined && mounted.length > 0 && mounted.length <= listedPaths) {
+  if (before !== undefined && mounted.length > 0 && fits(mounted)) {
     const clear = [`umount ${mounted.join(' ')}`]
     lines.push(`To put ${them(mounted)} back, without what is only in memory there: ${putBack(clear, mounted)}`)
   }
@@ -198,7 +199,10 @@ function mixedLines({ mixed, changes, safety }: RestoreResult, style: Style): st
   const lines: string[] = []
   if (present.length > 0) {
     lines.push(`May also hold somebody else's edit, made while the run went on: ${pathList(present, style)}`)
-    const words = present.slice(0, listedPaths).map(path => wordOf(path, style))
+    const words = fitting(
+      present.map(path => wordOf(path, style)),
+      word => word,
+    )
     if (safety)
       lines.push(`To have that back: ${style.bold(style.command(`revert ${words.join(' ')} --from ${safety.id}`))}`)
   }
@@ -235,10 +239,11 @@ function noRoomLines({ leftAlone, snapshot }: RestoreResult, style: Style): stri
 
 function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string {
   if (to !== undefined) return missingText(uncaptured, style).trimEnd()
-  const listed = uncaptured
-    .slice(0, listedPaths)
-    .map(({ path, reason }) => `${shown(path, style)} (${reasonWords(reason)})`)
-  const more = uncaptured.length > listedPaths ? ` and ${formatCount(uncaptured.length - listedPaths)} more` : ''
+  const listed = fitting(
+    uncaptured.map(({ path, reason }) => `${shown(path, style)} (${reasonWords(reason)})`),
+    name => name,
+  )
+  const more = uncaptured.length > listed.length ? ` and ${formatCount(uncaptured.length - listed.length)} more` : ''
   const copies = uncaptured.flatMap(({ path, kept }) => (kept ? [keptCopyText(path, kept, false, style)] : []))
   return [`Stay, because they were not captured: ${listed.join(', ')}${more}`, ...copies.slice(0, listedPaths)].join(
     '\n',
@@ -246,11 +251,9 @@ function uncapturedText({ uncaptured, to }: RestoreResult, style: Style): string
 }
 
 function pathList(paths: readonly Raw[], style: Style, count = paths.length): string {
-  const listed = paths
-    .slice(0, listedPaths)
-    .map(path => shown(path, style))
-    .join(', ')
-  return count > listedPaths ? `${listed} and ${formatCount(count - listedPaths)} more` : listed
+  const listed = fitting(paths, path => shown(path, style))
+  const names = listed.map(path => shown(path, style)).join(', ')
+  return count > listed.length ? `${names} and ${formatCount(count - listed.length)} more` : names
 }
 
 const shown = (path: Raw, style: Style): string => shortenPath(style.path(path))
