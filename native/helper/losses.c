@@ -57,7 +57,8 @@ void losses_keep(const struct call *call, enum path_op op, const struct place *p
   static struct frame frame;
   struct loss loss = {.op = op, .exec = process_present(call->process), .pid = call->process->pid};
   before_change(op, place, to);
-  if (op == OP_RENAME || op == OP_EXCHANGE) keep_moved(place, to);
+  bool fails = op == OP_RENAME && replaces_nothing(call) && to->exists;
+  if ((op == OP_RENAME || op == OP_EXCHANGE) && !fails) keep_moved(place, to);
   if (!find_loss(call, op, place, to, &loss)) return;
   bool is_moved = (op == OP_RENAME || op == OP_EXCHANGE) && loss.place == leaving(op, place, to);
   bool is_directory = loss.place->exists && S_ISDIR(loss.place->stat.st_mode);

@@ -54,8 +54,6 @@ export class LastTouches {
   readonly letGo: LetGo = new LetGo()
   readonly vague: VagueCalls = new VagueCalls()
   private isCut = false
-  /** When it last put another directory in the place of the target. */
-  private cameAt = -Infinity
   /** How many descriptors a process has of a file that it can write with. */
   private readonly holds: (pid: number, path: Raw) => number
   /** Since when no change waits for us. What was told before that may have been carried out as late as this. */
@@ -87,7 +85,6 @@ export class LastTouches {
       if (each !== undefined) this.vacated.add(each)
     if (op === 'delete') this.remove(path)
     if (op === 'rename') this.move(path, to)
-    if (to === '' || (op === 'exchange' && path === '')) this.cameAt = at
     const takeBack = this.names.note({ op, path, to, directory, at, by: '' })
     if (moves.has(op)) this.remember(path, to, takeBack)
     for (const each of [path, to]) {
@@ -127,13 +124,13 @@ export class LastTouches {
     if (hasTwo && existed && to !== undefined && !this.isTouched(this.firstName(to))) this.found.add(this.firstName(to))
   }
 
-  /** Somebody else's perhaps, as it was right before the run took or changed it. */
-  noteFound(path: Raw, mtimeNs: bigint): void {
+  /** Somebody else's perhaps, as it was right before the run took or changed it. `came`: as in PathEvent. */
+  noteFound(path: Raw, mtimeNs: bigint, came = -Infinity): void {
     if (this.isCut || this.unsaved.size >= MAX_MIXED) return
     const first = this.firstName(path)
     // The tracer forgets what it was told before everything was looked at, and knows nothing of places outside of the target.
-    const came = Math.max(this.names.broughtBy(path)?.at ?? -Infinity, this.cameAt)
-    const isOwn = this.isTouched(first) || Number(mtimeNs / 1_000_000n) <= came + WRITE_MS
+    const brought = Math.max(this.names.broughtBy(path)?.at ?? -Infinity, came)
+    const isOwn = this.isTouched(first) || Number(mtimeNs / 1_000_000n) <= brought + WRITE_MS
     if (!isOwn) this.unsaved.set(first, mtimeNs)
   }
 

@@ -7,7 +7,7 @@ import { SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type FollowedDir, followDir } from '../targets/dir/dir-target.ts'
 import type { PathOp } from '../tracers/frames.ts'
-import type { PathEvent, UnmovedEvent } from '../tracers/trace-event.ts'
+import type { PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 
 /** So many directories are followed that were the target one after the other. */
 const MAX_FOLLOWED = 4
@@ -40,6 +40,8 @@ export class TargetPlace {
   private readonly told: Told[]
   /** When what is in the place of them all came. */
   private came: number | undefined
+  /** The same before that was told. */
+  private cameBefore: number | undefined
   /** Undefined: not looked since `settle`. */
   private seen: { elsewhere: Raw | undefined } | undefined
   /** A process of the run moved or removed it, or what it lies in. */
@@ -80,7 +82,9 @@ export class TargetPlace {
   }
 
   /** The event as it would be were the target still where it was. */
-  asBefore(event: PathEvent): PathEvent {
+  asBefore(event: TraceEvent): TraceEvent {
+    if (event.type === 'kept') return { ...event, came: this.came }
+    if (event.type !== 'path') return event
     const before = this.mapped(event)
     this.follow(event)
     return before
@@ -88,6 +92,7 @@ export class TargetPlace {
 
   /** A move that was told has failed. */
   unmove({ path, to }: UnmovedEvent): void {
+    if (to === this.target) this.came = this.cameBefore
     for (const each of this.told)
       if (each.at !== undefined && isWithin(each.at, to)) each.at = path + each.at.slice(to.length)
   }
@@ -160,7 +165,10 @@ export class TargetPlace {
     if (path === undefined || !displacing.has(op)) return
     const isNew = movesTarget(event, this.target) && !this.told.some(({ at }) => at === this.target)
     if (isNew && this.told.length < MAX_FOLLOWED) this.told.push({ at: this.target, came: this.came })
-    if (to === this.target || (op === 'exchange' && path === this.target)) this.came = now
+    if (to === this.target || (op === 'exchange' && path === this.target)) {
+      this.cameBefore = this.came
+      this.came = now
+    }
     for (const each of this.told) {
       if (each.at === undefined) continue
       const [from, there] = op === 'exchange' && to !== undefined && isWithin(each.at, to) ? [to, path] : [path, to]

@@ -103,7 +103,7 @@ export class TraceRecorder {
       else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') lines += this.undo(event.id)
       else if (event.type === 'unmoved') this.unmove(event)
-      else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers)
+      else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers, event.came)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
@@ -261,8 +261,8 @@ export class TraceRecorder {
     else this.batch.unmoved.push({ op, exec, path, to })
   }
 
-  private addOthers({ path, mtimeNs }: NonNullable<KeptEvent['ofOthers']>): void {
-    this.touches.noteFound(this.relative(path)!, mtimeNs)
+  private addOthers({ path, mtimeNs }: NonNullable<KeptEvent['ofOthers']>, came: number | undefined): void {
+    this.touches.noteFound(this.relative(path)!, mtimeNs, came)
   }
 
   private addPath(event: PathEvent): void {

@@ -226,7 +226,7 @@ export class TracedRun {
 
   private handle(told: TraceEvent): void {
     if (told.type === 'unmoved') this.place.unmove(told)
-    const event = told.type === 'path' ? this.place.asBefore(told) : told
+    const event = this.place.asBefore(told)
     if (!isOwnWork(event, this.ctx.targetPath, this.session.isStill)) this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
     if (this.protection.takesSnapshots && !this.hasEnded) this.live.handle(event)

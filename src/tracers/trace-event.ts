@@ -118,6 +118,8 @@ export interface KeptEvent {
   path: Raw
   /** When nobody in the run has named it before. */
   ofOthers: { path: Raw; mtimeNs: bigint } | undefined
+  /** As of a path event. */
+  came?: number | undefined
 }
 
 /** A file that somebody else has written is about to be destroyed, and is in a snapshot as it is. */
