@@ -6,7 +6,7 @@ export default defineConfig({
     // Processes, not threads: tests change the working directory, ids and signal handlers, and load the native addon.
     pool: 'forks',
     execArgv: ['--disable-warning=ExperimentalWarning'],
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // What fails once in a while is told as `unsteady` there, so that it is seen, and mended.

@@ -1,4 +1,5 @@
 /** A run puts another directory in the place of its target, goes on in there, and destroys what somebody has edited in it since. */
+import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { startRun, untilLater, useRuns } from './support/background-run.ts'
 import { runCli } from './support/cli.ts'
@@ -50,6 +51,9 @@ it.each([
 ])('what the run %s is kept and named', async (_, first, second) => {
   const said = await editedAfter(first, second)
   const undone = runCli(space, ['undo'])
+  if (existsSync(`${space.dir}.old2`))
+    for (const text of [said, undone.stderr])
+      expect(text).toContain(`in the directory that it moved to ${space.dir}.old2: sub/new`)
   for (const [path, text] of [
     ['sub/two', 'edited by hand'],
     ['sub/new', 'made by hand'],

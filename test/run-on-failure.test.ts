@@ -1,4 +1,5 @@
 /** `run --on-failure`: what a command did that failed is kept, taken back, or asked about. Its exit code is the answer. */
+import { spawn } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { builtCommand, savepoint } from './support/built-cli.ts'
 import { hasTerminal, onTerminal } from './support/terminal.ts'
@@ -21,6 +22,16 @@ it('rollback takes it back, and undo of that brings it again', () => {
   expect(stderr).toMatch(/exit 6.*\n(.*\n)*Took it back, to snap_\w+[\s\S]*To undo: savepoint undo/)
   expect(savepoint(space, ['undo']).status).toBe(0)
   expect(state()).toEqual(['a2', ''])
+})
+
+it("also with -q it says what was perhaps somebody else's", () => {
+  spawn('sh', ['-c', 'until [ -e own ]; do sleep 0.02; done; echo hand > a'], { cwd: space.dir })
+  const script = 'touch own; until grep -q hand a; do sleep 0.02; done; echo run > a; exit 6'
+  const { stderr } = savepoint(space, ['run', '-q', '--on-failure', 'rollback', '--', 'sh', '-c', script])
+  expect(stderr).toMatch(
+    /^May also hold somebody else's edit, made while the run went on: a\nTo have that back: .*\nVersions .*\n$/,
+  )
+  expect(space.read('a')).toBe('a1')
 })
 
 it('also with -q it says what it left alone, and nothing else', () => {

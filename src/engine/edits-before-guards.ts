@@ -4,7 +4,6 @@
  */
 import type { Id } from '../model/entry.ts'
 import { isGitIndex, type Raw, showPath } from '../model/raw-path.ts'
-import { quoteCommand } from '../model/shell-quote.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { sameContent } from '../store/tree-diff.ts'
 import { entryAt } from '../store/tree-lookup.ts'
@@ -29,6 +28,9 @@ export interface PartlyKnown {
   /** Which snapshots are of the target where it was moved to, or of what was it before. */
   elsewhere: ReadonlySet<string>
 }
+
+/** Where directories are that were the target before the run put another one in its place, by the snapshots at its end. */
+export type GuardPlaces = Record<string, Raw>
 
 interface GuardedEdits {
   /** What is not so at the end. */
@@ -83,29 +85,28 @@ const guardsOf = (ctx: Context, run: string): Snapshot[] =>
     .reverse()
 
 /** What `operation` records of it. */
-export const guardedDetail = (guarded: readonly Raw[]): Record<string, unknown> =>
-  guarded.length > 0 ? { guarded } : {}
+export const guardedDetail = (guarded: readonly Raw[], places: GuardPlaces): Record<string, unknown> =>
+  guarded.length > 0 ? { guarded, ...(Object.keys(places).length > 0 && { guard_places: places }) } : {}
 
 /** Of a run that is taken back. */
 export function sayWhoseIsUnknown(ctx: Context, run: string): void {
   sayBlind(ctx, run)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === run)
-  const { guarded, former_place: place } = operation?.detail ?? {}
-  sayGuarded(ctx, run, (guarded as Raw[] | undefined) ?? [], typeof place === 'string' ? place : undefined)
+  const { guarded, guard_places: places } = operation?.detail ?? {}
+  sayGuarded(ctx, run, (guarded as Raw[] | undefined) ?? [], places as GuardPlaces | undefined)
 }
 
-/** `formerPlace`: where the run has moved the directory that it put another one in the place of; its snapshot is named by the run's own command. */
-export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[], formerPlace?: Raw): void {
+export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[], places: GuardPlaces = {}): void {
   let left = guarded
-  const own = quoteCommand(ctx.db.runOf(run)?.command ?? [])
   for (const { id, root, command } of left.length > 0 ? guardsOf(ctx, run) : []) {
     const tree = rootTreeOf(ctx.store, root)
     const [here, elsewhere] = partition(left, path => entryAt(ctx.store, tree, path) !== undefined)
     left = elsewhere
-    const isFormer = formerPlace !== undefined && command === own
-    const where = isFormer
-      ? `in the directory that it moved to ${showPath(formerPlace)}`
-      : `before ${command ?? 'a command'} took it away`
+    const place = places[id]
+    const where =
+      place === undefined
+        ? `before ${command ?? 'a command'} took it away`
+        : `in the directory that it moved to ${showPath(place)}`
     if (here.length > 0) say(ctx, run, here, id, where)
   }
 }

@@ -12,6 +12,7 @@ import { rootTreeOf } from '../targets/dir/capture.ts'
 import { type DirIdentity, identityOf, isSubvolumeRoot, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
+import type { GuardPlaces } from './edits-before-guards.ts'
 import { editsGone, type KnownFormer } from './edits-meanwhile.ts'
 import type { LastTouches } from './last-touches.ts'
 import { addSnapshot } from './snapshot.ts'
@@ -41,15 +42,15 @@ export async function captureFormer(ctx: Context, former: Buffer, before: Snapsh
 
 export const isInSnapshot = (ctx: Context, root: Id): boolean => ctx.db.snapshots().some(each => each.root === root)
 
-/** Undefined when nothing is new in it. */
-export function addFormer(ctx: Context, run: Run, live: Live): Snapshot | undefined {
-  if (isInSnapshot(ctx, live.root)) return undefined
-  return addSnapshot(ctx, live, {
-    type: 'guard',
-    run: run.id,
-    command: quoteCommand(run.command),
-    holdsOthers: true,
-  })
+/** Where each of them is that something is new in, by its snapshot. */
+export function addFormers(ctx: Context, run: Run, formers: readonly { place: Buffer; live: Live }[]): GuardPlaces {
+  const places: GuardPlaces = {}
+  for (const { place, live } of formers) {
+    if (isInSnapshot(ctx, live.root)) continue
+    const options = { type: 'guard', run: run.id, command: quoteCommand(run.command), holdsOthers: true } as const
+    places[addSnapshot(ctx, live, options).id] = rawFromBytes(place)
+  }
+  return places
 }
 
 /** `identity`: of the old one. undefined: it could not be captured, and the run has not removed it by itself. What somebody did in it is not known then. */

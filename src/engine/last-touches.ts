@@ -14,7 +14,8 @@ import { VagueCalls } from './vague-calls.ts'
 /** Of more paths than this, only the time is kept of those that were touched longest ago; with more of them, nothing is known of any. */
 const MAX_PATHS = 100_000
 const MAX_OLD = 1_000_000
-const MAX_MOVES_AND_ENDS = 200_000
+const MAX_MOVED = 200_000
+const MAX_ENDS = 200_000
 /** What is beyond that is not named. */
 const MAX_MIXED = 20_000
 /** How many of the last renames can be taken back. */
@@ -97,7 +98,7 @@ export class LastTouches {
       else this.letGo.note(each, { at, thread })
       if (moves.has(op)) this.moved.set(each, at)
     }
-    if (this.old.isFull || this.moved.size > MAX_MOVES_AND_ENDS) this.forget()
+    if (this.old.isFull || this.moved.size > MAX_MOVED) this.forget()
   }
 
   /** Most of what a build touches goes again, or is never looked at. */
@@ -181,7 +182,7 @@ export class LastTouches {
   }
 
   noteEnd(pid: number, at: number): void {
-    if (this.ends.size >= MAX_MOVES_AND_ENDS) this.ends.clear()
+    if (this.ends.size >= MAX_ENDS) this.ends.clear()
     this.ends.set(pid, at)
   }
 

@@ -4,19 +4,18 @@
  */
 import { errnoOf, SavepointError, wordsOf } from '../errors/errors.ts'
 import { idToHex } from '../model/id.ts'
-import { rawFromBytes } from '../model/raw-path.ts'
 import { nameRunning } from '../model/running.ts'
 import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import type { NewOperation } from '../timeline/timeline-rows.ts'
-import { captureLive } from './capture-live.ts'
+import { captureLive, type Live } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
 import { editsBeforeGuards, guardedDetail, noneGuarded, type PartlyKnown, sayGuarded } from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches, withLikely } from './edits-meanwhile.ts'
-import { addFormer, captureFormer, editsInFormer, knownFormer } from './former-target.ts'
+import { addFormers, captureFormer, editsInFormer, knownFormer } from './former-target.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -150,10 +149,11 @@ export async function finishLocked(
   const { moved, isThere, isReplaced } = found
   const hasReplaced = isReplaced && displacedBy !== 'others'
   if (isThere) await recoverPending(ctx)
-  const former = hasReplaced && movedTo ? await captureFormer(ctx, movedTo, before) : undefined
-  const formers = former ? [former] : []
-  for (const place of later)
-    formers.push(...[await captureFormer(ctx, place, before)].filter(live => live !== undefined))
+  const formers: { place: Buffer; live: Live }[] = []
+  for (const place of [...(hasReplaced && movedTo ? [movedTo] : []), ...later]) {
+    const live = await captureFormer(ctx, place, before)
+    if (live) formers.push({ place, live })
+  }
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
     ? await captureLive(ctx, {
@@ -165,7 +165,8 @@ export async function finishLocked(
     : await captureGone(ctx, before)
   const touched = (await known.settle?.())?.touched
   await addKept(ctx, run.id)
-  const guards = formers.flatMap(live => addFormer(ctx, run, live) ?? [])
+  const places = addFormers(ctx, run, formers)
+  const guards = Object.keys(places)
   closeOrName(ctx, run.id)
   const ends = { before: before.root, after: live.root }
   const likely = touched === undefined ? [] : settleVague(ctx, run.id, ends, touchesOf(touched))
@@ -185,12 +186,13 @@ export async function finishLocked(
   const whole = touched && 'partly' in touched ? undefined : touched
   const isLate = end.isInterrupted || noted !== undefined
   const isPartly = isLate || partly !== undefined
-  const old = hasReplaced && partly ? knownFormer(ctx, run, former, partly.partly, identity) : undefined
+  const first = formers.find(({ place }) => place === movedTo)?.live
+  const old = hasReplaced && partly ? knownFormer(ctx, run, first, partly.partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
-  const elsewhere = new Set([...(partly?.elsewhere ?? []), ...guards.map(({ id }) => id)])
+  const elsewhere = new Set([...(partly?.elsewhere ?? []), ...guards])
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, { ...partly, elsewhere }) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
-  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone, movedTo && rawFromBytes(movedTo))
+  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone, places)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -209,7 +211,7 @@ export async function finishLocked(
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(withLikely(edits, [...guarded.gone, ...inFormer, ...likely])),
-      ...guardedDetail(guarded.gone),
+      ...guardedDetail(guarded.gone, places),
       ...replacedDetail(hasReplaced, isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),

@@ -85,11 +85,12 @@ export function restoreText(result: RestoreResult, words: RestoreWords, style: S
   return `${lines.join('\n')}\n`
 }
 
-/** Only what went wrong: what is not as it was wanted, and what to do about it; '' when there is none. Ends in a line feed. */
-export const notDoneText = (result: RestoreResult, style: Style): string =>
-  result.leftAlone.length === 0
-    ? ''
-    : `${[...notDoneLines(result, result.snapshot?.id, style), ...putBackLines(result, style)].join('\n')}\n`
+/** Only what went wrong: what is not as it was wanted, or was perhaps somebody else's, and what to do about it; '' when there is none. Ends in a line feed. */
+export function notDoneText(result: RestoreResult, style: Style): string {
+  const isAllDone = result.leftAlone.length === 0
+  const notDone = isAllDone ? [] : [...notDoneLines(result, result.snapshot?.id, style), ...putBackLines(result, style)]
+  return [...notDone, ...mixedLines(result, style)].map(line => `${line}\n`).join('')
+}
 
 const notDoneLines = (result: RestoreResult, before: string | undefined, style: Style): string[] => [
   ...leftAloneLines(result.leftAlone, style),
