@@ -1,7 +1,7 @@
 /** A run puts another directory in the place of its target, goes on in there, and destroys what somebody has edited in it since. */
 import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { startRun, untilLater, useRuns } from './support/background-run.ts'
+import { editedBetween, useRuns } from './support/background-run.ts'
 import { runCli } from './support/cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -15,16 +15,6 @@ useRuns(made => {
 const swapped = 'cp -a $W $W.copy; mv $W $W.old; mv $W.copy $W'
 
 const exchange = `exchange() { python3 -c 'import ctypes, os, sys; a, b = map(os.fsencode, sys.argv[1:]); ctypes.CDLL(None).renameat2(-100, a, -100, b, 2)' "$@"; }`
-
-/** Somebody edits one file and adds another in what is the target after `first`. */
-async function editedAfter(first: string, second: string): Promise<string> {
-  const run = await startRun(space, `cd /; W='${space.dir}'; ${first}; echo READY; read go; ${second}`)
-  await untilLater(space, run.id)
-  space.write('sub/two', 'edited by hand')
-  space.write('sub/new', 'made by hand')
-  run.say('go')
-  return (await run.ended).stderr
-}
 
 /** That is to be brought back from what `history` lists. */
 function hasIn(path: string, text: string): boolean {
@@ -49,7 +39,7 @@ it.each([
     'mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2',
   ],
 ])('what the run %s is kept and named', async (_, first, second) => {
-  const said = await editedAfter(first, second)
+  const said = await editedBetween(space, first, second)
   const undone = runCli(space, ['undo'])
   if (existsSync(`${space.dir}.old2`))
     for (const text of [said, undone.stderr])
@@ -71,7 +61,8 @@ it('by a clone, of which git then destroys what somebody did: nothing else is na
     ['commit', '-qm', 'one'],
   ])
     space.git(...words)
-  const said = await editedAfter(
+  const said = await editedBetween(
+    space,
     'git clone -q $W $W.copy; mv $W $W.old; mv $W.copy $W',
     'cd $W; git checkout -q -f .; git clean -fdq; rm -rf $W.old',
   )

@@ -1,7 +1,7 @@
 /** A run puts another directory in the place of its target, and what somebody did in the old one meanwhile is named and kept. */
 import { existsSync, rmSync } from 'node:fs'
 import { expect, it, vi } from 'vitest'
-import { startRun, untilLater, useRuns } from './support/background-run.ts'
+import { editedBetween, startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
 import type { Workspace } from './support/workspace.ts'
@@ -13,16 +13,6 @@ useRuns(made => {
   space.write('sub/two', '2')
 })
 
-/** Somebody edits one file and adds another between the two parts of what the run does. */
-async function editedBetween(first: string, second: string): Promise<string> {
-  const run = await startRun(space, `cd /; W='${space.dir}'; ${first}; echo READY; read go; ${second}`)
-  await untilLater(space, run.id)
-  space.write('sub/two', 'edited by hand')
-  space.write('sub/new', 'made by hand')
-  run.say('go')
-  return (await run.ended).stderr
-}
-
 const history = (path: string): string => runCli(space, ['history', path]).stdout
 
 const copied = 'cp -a $W $W.copy; mv $W $W.old; mv $W.copy $W'
@@ -32,7 +22,7 @@ it.each([
   ['removed', `${copied}; rm -rf $W.old`],
   ['removed without a guard', `${copied}; python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old`],
 ])('replaced by a copy of itself and %s: the edits that came with it are named', async (_, script) => {
-  await editedBetween(':', script)
+  await editedBetween(space, ':', script)
   const { stdout } = runCli(space, ['undo'])
   expect(stdout).toMatch(
     /May also hold somebody else's edit, .*: sub\/new, sub\/two\nTo have that back: savepoint revert /,
@@ -53,7 +43,7 @@ it('and removed by somebody else: the edits that came with the copy are named', 
 })
 
 it('and removed: what is edited in the new one then is named, although the run goes on', async () => {
-  await editedBetween(`${copied}; rm -rf $W.old`, 'for i in 1 2 3; do echo $i > $W/own$i; sleep 0.1; done')
+  await editedBetween(space, `${copied}; rm -rf $W.old`, 'for i in 1 2 3; do echo $i > $W/own$i; sleep 0.1; done')
   expect(runCli(space, ['undo']).stdout).toMatch(/May also hold somebody else's edit, .*: sub\/new, sub\/two\n/)
 })
 
@@ -72,7 +62,7 @@ it.each([
 })
 
 it('replaced by an older copy of itself: the edits are kept', async () => {
-  const said = await editedBetween('cp -a $W $W.copy', 'mv $W $W.old; mv $W.copy $W')
+  const said = await editedBetween(space, 'cp -a $W $W.copy', 'mv $W $W.old; mv $W.copy $W')
   const [, revert] = /perhaps by somebody else, .*: sub\/new, sub\/two; .*: savepoint (revert .*)\n/.exec(said)!
   rmSync(`${space.dir}.old`, { recursive: true })
   expect(runCli(space, revert!.split(' ')).status).toBe(0)
@@ -83,7 +73,7 @@ it.each([
   ['an empty one', 'mkdir $W; echo zz > $W/x'],
   ['one in which the run makes the file anew', 'mkdir -p $W/sub; echo zz > $W/sub/two'],
 ])('replaced by %s: the edits are kept and named', async (_, second) => {
-  const said = await editedBetween(':', `mv $W $W.old; ${second}`)
+  const said = await editedBetween(space, ':', `mv $W $W.old; ${second}`)
   const old = `perhaps by somebody else, in the directory that it moved to ${space.dir}.old: sub/new, sub/two; to have`
   expect(said).toMatch(/perhaps by somebody else, .*: sub\/new, sub\/two; to have that back .*: savepoint revert /)
   expect(said).toContain(old)

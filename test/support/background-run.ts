@@ -65,6 +65,19 @@ export async function startRun(
   return { child, id, say: words => void child.stdin!.write(`${words}\n`), ended }
 }
 
+/**
+ * Somebody edits `sub/two` and adds `sub/new` in what is the target between the two parts of what the run does. Answers what the run says
+ * at its end.
+ */
+export async function editedBetween(space: Workspace, first: string, second: string): Promise<string> {
+  const run = await startRun(space, `cd /; W='${space.dir}'; ${first}; echo READY; read go; ${second}`)
+  await untilLater(space, run.id)
+  space.write('sub/two', 'edited by hand')
+  space.write('sub/new', 'made by hand')
+  run.say('go')
+  return (await run.ended).stderr
+}
+
 /** For the tests of a file: each has a workspace with the file `a`, and leaves no run behind. */
 export function useRuns(take: (space: Workspace) => void): void {
   let space: Workspace
