@@ -267,3 +267,20 @@ onDisk('what the run leaves out of another subvolume, and deletes with the old o
   expect(ran.stderr + undone.stdout + undone.stderr).not.toContain('somebody else')
   expect([undone.status, space.read('b')]).toEqual([0, '1\n'])
 })
+
+for (const [how, last] of [
+  ['left', ''],
+  ['left, and something of the new one removed', '; sleep 1.2; rm -rf work/d'],
+  ['removed', '; btrfs -q subvolume delete old'],
+])
+  onDisk(`a snapshot of it that the run puts in its place, the old one ${how}, is undone`, async () => {
+    space.write('a', '1\n')
+    space.write('b', '1\n')
+    space.write('d/e', '1\n')
+    const script = `btrfs -q subvolume snapshot work new; echo 2 > new/a; rm new/b; mv work old; mv new work${last}`
+    const ran = runCli(space, ['run', '-t', space.dir, '--', 'sh', '-c', script], { cwd: space.base })
+    expect(ran.stderr).toContain('the run replaced the target directory by another one')
+    const undone = runCli(space, ['undo', '-t', space.dir], { cwd: space.base })
+    expect(ran.stderr + undone.stdout + undone.stderr).not.toMatch(/somebody else|deleted outside/)
+    expect([undone.status, ...['a', 'b', 'd/e'].map(path => space.read(path))]).toEqual([0, '1\n', '1\n', '1\n'])
+  })

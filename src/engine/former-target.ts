@@ -9,7 +9,14 @@ import { quoteCommand } from '../model/shell-quote.ts'
 import type { Run, Snapshot } from '../model/snapshot.ts'
 import { entryAt } from '../store/tree-lookup.ts'
 import { rootTreeOf } from '../targets/dir/capture.ts'
-import { type DirIdentity, identityOf, isSubvolumeRoot, lastingIdentity, statDir } from '../targets/dir/dir-target.ts'
+import {
+  type DirIdentity,
+  identityOf,
+  isInCopy,
+  isSubvolumeRoot,
+  lastingIdentity,
+  statDir,
+} from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
 import type { GuardPlaces } from './edits-before-guards.ts'
@@ -20,13 +27,14 @@ import { isTarget } from './target-dataset.ts'
 import { targetLeft } from './target-left.ts'
 import { refuseUnseen } from './unmounted-target.ts'
 
-/** For a directory that is, or was, the target of a run. Throws where only the filesystem of the target is away. */
+/** For a directory that is, or was, the target of a run: as itself, since a btrfs snapshot has the same inode. Throws where only the filesystem of the target is away. */
 export function contextAt(ctx: Context, place: Buffer): Context {
-  const here = place.equals(ctx.targetPath) ? ctx : { ...ctx, targetPath: place }
   const stat = statDir(place)
-  if (!stat || isTarget(here, stat)) return here
-  if (here === ctx) refuseUnseen(ctx)
-  return { ...here, identity: lastingIdentity(place, identityOf(stat)) }
+  const isAtTarget = place.equals(ctx.targetPath)
+  if (isAtTarget && (!stat || (isTarget(ctx, stat) && !isInCopy(place, ctx.identity)))) return ctx
+  if (isAtTarget) refuseUnseen(ctx)
+  const identity = stat ? lastingIdentity(place, identityOf(stat)) : ctx.identity
+  return { ...ctx, targetPath: place, identity }
 }
 
 /** Called before the new one is captured, which finds the stat cache of the old one and leaves its own. */

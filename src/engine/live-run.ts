@@ -265,7 +265,7 @@ export class LiveRun {
     try {
       const ctx = contextAt(this.ctx, former ?? this.hooks.places()[0]!)
       const snapshot = await takeIfChanged(ctx, { ...options, dirty, held, isFormer: former !== undefined })
-      if (snapshot && ctx.targetPath !== this.ctx.targetPath) this.elsewhere.add(snapshot.id)
+      if (snapshot && !ctx.targetPath.equals(this.ctx.targetPath)) this.elsewhere.add(snapshot.id)
       const isAll = !dirty || snapshot?.runOnly === false
       if (former) {
         // Of what is the target now nothing was captured.

@@ -1,7 +1,7 @@
 /** What a run changed or destroyed outside of the target: it is only counted. */
 import { lstatSync } from 'node:fs'
 import { errnoOf } from '../errors/errors.ts'
-import { isWithin, type Raw, rawToBytes } from '../model/raw-path.ts'
+import { isWithin, parentOf, type Raw, rawToBytes } from '../model/raw-path.ts'
 import type { PathEvent } from '../tracers/trace-event.ts'
 
 /** They are counted up to here. */
@@ -60,16 +60,23 @@ export class OutsidePaths {
   private change(path: Raw | undefined, at: number, fate: Told['fate']): void {
     if (!this.concerns(path)) return
     const told = this.paths.get(path)
-    if (!told) this.add(path, { fate, at })
+    if (!told) this.add(path, { fate: this.isInMade(path) ? 'made' : fate, at })
     else if (told.fate !== 'made' && (fate === 'changed' || told.fate === 'gone')) told.fate = 'changed'
   }
 
   private leave(path: Raw | undefined, at: number): void {
     if (!this.concerns(path)) return
     const told = this.paths.get(path)
-    if (!told) this.add(path, { fate: 'gone', at })
+    if (!told && !this.isInMade(path)) this.add(path, { fate: 'gone', at })
     // What it made itself is nobody's loss; of the target is said where it is.
-    else if (told.fate !== 'made' && told.fate !== 'ours') told.fate = 'gone'
+    else if (told && told.fate !== 'made' && told.fate !== 'ours') told.fate = 'gone'
+  }
+
+  /** As all that is in a snapshot of a subvolume, which comes with one call. */
+  private isInMade(path: Raw): boolean {
+    for (let above = parentOf(path); above !== '' && above !== '/'; above = parentOf(above))
+      if (this.paths.get(above)?.fate === 'made') return true
+    return false
   }
 
   private add(path: Raw, told: Told): void {
