@@ -1,7 +1,7 @@
 /** A run puts another directory in the place of its target, goes on in there, and destroys what somebody has edited in it since. */
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { editedBetween, useRuns } from './support/background-run.ts'
+import { editedBetween, startRun, untilLater, useRuns } from './support/background-run.ts'
 import { runCli } from './support/cli.ts'
 import type { Workspace } from './support/workspace.ts'
 
@@ -38,6 +38,11 @@ it.each([
     `cp -a $W $W.3; ${swapped}`,
     'mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2',
   ],
+  ['removes with the whole of both', swapped, 'rm -rf $W.old; rm -rf $W; mkdir -p $W/sub; echo 2 > $W/sub/two'],
+  ['puts aside for the first one, and removes,', swapped, 'mv $W $W.3; mv $W.old $W; rm -rf $W.3'],
+  ['overwrites after a move that fails', 'mv $W $W/in', overwritten],
+  ['removes after a move that is taken back', 'mv $W $W.old; mv $W.old $W', 'rm -f $W/sub/two $W/sub/new'],
+  ['removes with a new directory, which came with the edits,', ':', `${swapped}; rm -rf $W/sub`],
 ])('what the run %s is kept and named', async (_, first, second) => {
   const said = await editedBetween(space, first, second)
   const undone = runCli(space, ['undo'])
@@ -91,4 +96,32 @@ it.each([
   const { restore } = await savepoint.undo()
   expect([restore!.leftAlone, restore!.mixed]).toEqual([[], []])
   expect([space.read('a'), space.read('sub/two')]).toEqual(['a1', '2'])
+})
+
+it.each([
+  ['removes the old one', 'rm -rf $W.old'],
+  ['removes it without a guard', "python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old"],
+  ['moves it elsewhere', 'mv $W.old $W.trash'],
+  ['takes something out of it', 'mv $W.old/sub/two $W.two; rm $W.old/sub/one'],
+  ['overwrites it there', 'echo run > $W.old/sub/two; echo run > $W.old/sub/new'],
+])('what is in the new one is not the work of a run that %s', async (_, second) => {
+  await editedBetween(space, swapped, second)
+  const { stdout } = runCli(space, ['undo'])
+  expect(stdout).toMatch(/somebody else.*: sub\/new, sub\/two\n/)
+})
+
+it('what somebody does in the old one is named where the run puts that back, too', async () => {
+  const run = await startRun(
+    space,
+    `cd /; W='${space.dir}'; ${swapped}; echo READY; read go; mv $W $W.new; mv $W.old $W; rm -rf $W.new`,
+  )
+  await untilLater(space, run.id)
+  writeFileSync(`${space.dir}.old/sub/one`, 'edited by hand')
+  space.write('sub/two', 'edited by hand')
+  run.say('go')
+  await run.ended
+  const { stdout, stderr } = runCli(space, ['undo'])
+  expect(stdout).toMatch(/somebody else.*: sub\/one\n/)
+  expect(stderr).toMatch(/somebody else, before rm -rf .*\.new took it away: sub\/two; to have that back/)
+  expect([hasIn('sub/one', 'edited by hand'), hasIn('sub/two', 'edited by hand')]).toEqual([true, true])
 })

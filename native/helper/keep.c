@@ -192,6 +192,7 @@ static void put_kept(struct frame *frame, const struct loss *loss, uint32_t numb
   size_t length;
   const char *path = spool_path(place, &length);
   frame_bytes(frame, FIELD_PATH, path, length);
+  frame_bytes(frame, FIELD_TO, place->path, place->length);
 }
 
 bool keep(const struct loss *loss, struct frame *frame) {

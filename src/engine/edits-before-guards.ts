@@ -13,7 +13,6 @@ import type { Context } from './context.ts'
 import type { LastTouches } from './last-touches.ts'
 import { repositoryOf } from './own-repositories.ts'
 import { typedPath } from './resolve-path.ts'
-import { targetLeft } from './target-left.ts'
 import { sayBlind } from './touched-paths.ts'
 
 /** A call is told before it is carried out. */
@@ -22,12 +21,21 @@ const WRITE_MS = 1000
 const MAX_PATHS = 1000
 const LISTED = 10
 
-/** What a run touched, where that is not all. */
+/** What a run touched, where that is not all; in each of the directories that were its target one after the other (target-place.ts). */
 export interface PartlyKnown {
-  partly: LastTouches
-  /** Which snapshots are of the target where it was moved to, or of what was it before. */
-  elsewhere: ReadonlySet<string>
+  /** With when they took the place of another one. */
+  trees: readonly { touches: LastTouches; came: number | undefined }[]
+  /** Which one is the target at the end. */
+  present: number
+  /** Which one a snapshot is of. */
+  treeOf: ReadonlyMap<string, number>
+  /** When the run has removed the first one. */
+  goneAt: number
+  /** It has put another one in its place at some time, or has moved it. */
+  isLeft: boolean
 }
+
+export const presentTouches = ({ trees, present }: PartlyKnown): LastTouches => trees[present]!.touches
 
 /** Where directories are that were the target before the run put another one in its place, by the snapshots at its end. */
 export type GuardPlaces = Record<string, Raw>
@@ -41,37 +49,30 @@ interface GuardedEdits {
 
 export const noneGuarded: GuardedEdits = { gone: [], still: [] }
 
-/** Root trees before and after the run. What is known of its own work may not be all. A repository is one path. */
+/** Root trees before and after the run. What is known of its own work may not be all. `treeAtEnd`: of snapshots that were taken since. A repository is one path. */
 export function editsBeforeGuards(
   ctx: Context,
   run: string,
   { before, after }: { before: Id; after: Id },
-  { partly: touches, elsewhere }: PartlyKnown,
+  { trees, present, treeOf }: PartlyKnown,
+  treeAtEnd: ReadonlyMap<string, number>,
 ): GuardedEdits {
   const { store } = ctx
   const end = rootTreeOf(store, after)
   const [gone, still] = [new Set<Raw>(), new Set<Raw>()]
-  const first = ctx.db.events.firstTouches(run)
-  const left = targetLeft(ctx, run)
-  for (const { id, root, createdAt } of guardsOf(ctx, run)) {
-    const isOfOld = createdAt < left.at || elsewhere.has(id)
-    const came = left.cameAt.findLast(at => at <= createdAt) ?? -Infinity
+  for (const { id, root } of guardsOf(ctx, run)) {
+    const tree = treeAtEnd.get(id) ?? treeOf.get(id) ?? present
+    const { touches, came = -Infinity } = trees[tree]!
     for (const { path, after: then } of stateChanges(store, before, root)) {
       if (gone.size + still.size >= MAX_PATHS) break
       if (!then || then.kind === 'dir' || then.kind === 'unknown' || isGitIndex(path)) continue
-      const written = Number(then.mtimeNs / 1_000_000n)
-      // What came with another directory is the work of the run.
-      if (!isOfOld && written <= came + WRITE_MS) continue
-      const last = touches.of(path)
+      const last = Math.max(touches.of(path) ?? -Infinity, came)
+      const isWrittenBefore = Number(then.mtimeNs / 1_000_000n) <= last + WRITE_MS
+      if (isWrittenBefore && !touches.isMixed(path)) continue
       const now = entryAt(store, end, path)
-      // It has touched only what it put there afterwards.
-      const isAnother = isOfOld && now !== undefined && (first.get(path) ?? 0) > left.at && !left.hasMoved(path)
-      const isWrittenBefore = last !== undefined && written <= last + WRITE_MS
-      if (isWrittenBefore && !isAnother && !touches.isMixed(path)) continue
       const isSame = now !== undefined && sameContent(now, then)
-      // When the old one is gone, what a guard shows came with the new one.
       if (!isSame) gone.add(repositoryOf(path) ?? path)
-      else if (isOfOld && createdAt <= left.goneAt) still.add(repositoryOf(path) ?? path)
+      else if (tree !== present) still.add(repositoryOf(path) ?? path)
     }
   }
   return { gone: [...gone], still: [...still] }

@@ -17,7 +17,6 @@ import type { LastTouches } from './last-touches.ts'
 import { withOtherNames } from './other-names.ts'
 import { inRepositoriesOf, repositoryOf } from './own-repositories.ts'
 import { statLive } from './resolve-path.ts'
-import { replacedAt } from './target-left.ts'
 import { isBlind, isNode, isTimeOfNode, touchedSoFar } from './touched-paths.ts'
 
 /** A call is told before it is carried out, and most programs write at once what they have opened. */
@@ -51,13 +50,15 @@ export interface Touches {
   endedAt: number
 }
 
-/** The directory that was the target until the run put another one in its place. */
+/** The run has put another directory in the place of its target, which may be back by now. */
 export interface KnownFormer {
+  /** What it did in what is the target at the end, since that came. */
   touches: LastTouches
-  /** undefined: the run has removed it. */
+  came: number
+  /** The first one, if it is another. undefined: the run has removed it. */
   tree: Id | undefined
-  /** Then each path of it was told. */
-  wasTold: boolean
+  /** Whether it was there when the run did that: then each path was told. */
+  wasIn(path: Raw): boolean
 }
 
 /** Root trees before the run, and of the live state. */
@@ -164,17 +165,16 @@ export function editsBesideTrace(
   const isLater = (path: Raw, ms: number): boolean =>
     ++looks <= MAX_LOOKS && milliseconds(statLive(ctx, path)?.ctimeNs ?? 0n) > ms
   const known = isTold ? former : undefined
-  const replaced = known ? replacedAt(ctx, run) : 0
   const isOwnPart = (path: Raw): boolean => isTouched(path) && isGitInternal(path) && !isGitIndex(path)
   const isUnseen = (path: Raw): boolean => {
     if (isOwnPart(path)) return false
     // What came with the new directory has not changed since; and of what the run touched it is known when it did so last.
     if (known)
-      return known.touches.isMixed(path) || isLater(path, Math.max(known.touches.of(path) ?? 0, replaced) + WRITE_MS)
+      return known.touches.isMixed(path) || isLater(path, Math.max(known.touches.of(path) ?? 0, known.came) + WRITE_MS)
     return isTouched(path) ? isLater(path, last + UNTOLD_MS) : isTold || isLater(path, last)
   }
   const wasGone = (path: Raw): boolean =>
-    known !== undefined && (known.tree === undefined ? known.wasTold : !entryAt(ctx.store, known.tree, path))
+    known !== undefined && (known.tree === undefined ? !known.wasIn(path) : !entryAt(ctx.store, known.tree, path))
   // A removal leaves its time in what is left of the directories above; only of what the trace does not have is that another's.
   const isRemovedLater = ({ path, before }: Change): boolean =>
     before?.kind !== 'dir' &&

@@ -19,12 +19,11 @@ import {
 } from '../targets/dir/dir-target.ts'
 import { captureLive, type Live } from './capture-live.ts'
 import type { Context } from './context.ts'
-import type { GuardPlaces } from './edits-before-guards.ts'
+import { type GuardPlaces, type PartlyKnown, presentTouches } from './edits-before-guards.ts'
 import { editsGone, type KnownFormer } from './edits-meanwhile.ts'
-import type { LastTouches } from './last-touches.ts'
 import { addSnapshot } from './snapshot.ts'
 import { isTarget } from './target-dataset.ts'
-import { targetLeft } from './target-left.ts'
+import type { Place } from './target-place.ts'
 import { refuseUnseen } from './unmounted-target.ts'
 
 /** For a directory that is, or was, the target of a run: as itself, since a btrfs snapshot has the same inode. Throws where only the filesystem of the target is away. */
@@ -37,8 +36,27 @@ export function contextAt(ctx: Context, place: Buffer): Context {
   return { ...ctx, targetPath: place, identity }
 }
 
-/** Called before the new one is captured, which finds the stat cache of the old one and leaves its own. */
-export async function captureFormer(ctx: Context, former: Buffer, before: Snapshot): Promise<Live | undefined> {
+interface FormerTarget {
+  place: Place
+  live: Live
+}
+
+/** Those that can be. Called before the new one is captured, which finds the stat cache of the old one and leaves its own. `hasReplaced`: otherwise the first one is the target. */
+export async function captureFormers(
+  ctx: Context,
+  places: readonly Place[],
+  before: Snapshot,
+  hasReplaced: boolean,
+): Promise<FormerTarget[]> {
+  const formers: FormerTarget[] = []
+  for (const place of places.filter(({ tree }) => hasReplaced || tree > 0)) {
+    const live = await captureFormer(ctx, place.path, before)
+    if (live) formers.push({ place, live })
+  }
+  return formers
+}
+
+async function captureFormer(ctx: Context, former: Buffer, before: Snapshot): Promise<Live | undefined> {
   try {
     return await captureLive(contextAt(ctx, former), { override: [before.root], readOwned: true, ignoreFloor: true })
   } catch (error) {
@@ -48,37 +66,61 @@ export async function captureFormer(ctx: Context, former: Buffer, before: Snapsh
   }
 }
 
-export const isInSnapshot = (ctx: Context, root: Id): boolean => ctx.db.snapshots().some(each => each.root === root)
+const withRoot = (ctx: Context, root: Id): Snapshot | undefined =>
+  ctx.db.snapshots().findLast(each => each.root === root)
 
-/** Where each of them is that something is new in, by its snapshot. */
-export function addFormers(ctx: Context, run: Run, formers: readonly { place: Buffer; live: Live }[]): GuardPlaces {
-  const places: GuardPlaces = {}
+const firstOf = (formers: readonly FormerTarget[]): Live | undefined =>
+  formers.find(({ place }) => place.tree === 0)?.live
+
+export const isInSnapshot = (ctx: Context, root: Id): boolean => withRoot(ctx, root) !== undefined
+
+/** Where each of them is that something is new in, by its snapshot, and its number. */
+export function addFormers(ctx: Context, run: Run, formers: readonly FormerTarget[]) {
+  const guardPlaces: GuardPlaces = {}
+  const treeOf = new Map<string, number>()
   for (const { place, live } of formers) {
-    if (isInSnapshot(ctx, live.root)) continue
+    const same = withRoot(ctx, live.root)
+    // Of the new one, which had come with all that was in this.
+    if (same?.run === run.id && same.type === 'guard') treeOf.set(same.id, place.tree)
+    if (same) continue
     const options = { type: 'guard', run: run.id, command: quoteCommand(run.command), holdsOthers: true } as const
-    places[addSnapshot(ctx, live, options).id] = rawFromBytes(place)
+    const { id } = addSnapshot(ctx, live, options)
+    guardPlaces[id] = rawFromBytes(place.path)
+    treeOf.set(id, place.tree)
   }
-  return places
+  return { guardPlaces, treeOf }
 }
 
-/** `identity`: of the old one. undefined: it could not be captured, and the run has not removed it by itself. What somebody did in it is not known then. */
+/**
+ * `identity`: of the first one. undefined: it could not be captured, and the run has not removed it by itself.
+ * What somebody did in it is not known then.
+ */
 export function knownFormer(
-  ctx: Context,
-  run: Run,
-  former: Live | undefined,
-  touches: LastTouches,
+  formers: readonly FormerTarget[],
+  known: PartlyKnown,
   identity: DirIdentity,
 ): KnownFormer | undefined {
-  if (!former && targetLeft(ctx, run.id).goneAt === Infinity) return undefined
+  const { trees, present, goneAt } = known
+  const former = firstOf(formers)
+  if (present > 0 && !former && goneAt === Infinity) return undefined
+  const first = trees[0]!.touches
   // All that is in a subvolume goes with one call.
-  return { touches, tree: former?.tree, wasTold: !isSubvolumeRoot(identity) }
+  const isTold = present === 0 || !isSubvolumeRoot(identity)
+  const wasIn = (path: Raw) => !isTold || first.of(path) !== undefined
+  return { touches: presentTouches(known), came: trees[present]!.came ?? 0, tree: former?.tree, wasIn }
 }
 
-/** What somebody perhaps did in the old one or in the new one before the run removed it, with the whole of it or by itself. `before`: the root tree. */
-export function editsInFormer(ctx: Context, run: Run, before: Id, { touches, tree }: KnownFormer): Raw[] {
-  const left = targetLeft(ctx, run.id)
+/** What somebody perhaps did in any of them before the run removed it, with the whole of it or by itself. `before`: the root tree. */
+export function editsInFormer(
+  ctx: Context,
+  before: Id,
+  { trees }: PartlyKnown,
+  formers: readonly FormerTarget[],
+): Raw[] {
+  const tree = rootTreeOf(ctx.store, before)
+  const former = firstOf(formers)
   // What is in the old one as it is now is in its snapshot.
-  const isGone = (path: Raw): boolean =>
-    tree === undefined || (touches.of(path) ?? 0) > left.at || entryAt(ctx.store, tree, path) === undefined
-  return editsGone(ctx, rootTreeOf(ctx.store, before), touches).filter(isGone)
+  const isGone = (path: Raw, index: number) =>
+    index > 0 || !former || entryAt(ctx.store, former.tree, path) === undefined
+  return trees.flatMap(({ touches }, index) => editsGone(ctx, tree, touches).filter(path => isGone(path, index)))
 }

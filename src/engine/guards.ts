@@ -9,6 +9,7 @@ import { destroyedBy, isInDanger } from './endangers.ts'
 import { GuardPace } from './guard-pace.ts'
 import { isKeptAnyway } from './kept-anyway.ts'
 import type { RunSnapshotOptions } from './run-snapshot.ts'
+import type { Place } from './target-place.ts'
 
 /** In `log`: it may show the state after its command. */
 const lateLabel = (label: string | undefined) => (label === undefined ? 'too late' : `${label}, too late`)
@@ -23,7 +24,7 @@ export interface Guarded {
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
   /** Where the target is now, and then what was the target before. */
-  places(): Buffer[]
+  places(): Place[]
   isClosed(): boolean
   /** Whether anything may have changed since the last capture began. */
   isDirty(): boolean
@@ -36,7 +37,7 @@ export interface Guarded {
   /** Undefined when nothing had changed. `former`: of what was the target before. */
   take(
     options: Pick<RunSnapshotOptions, 'command' | 'label' | 'labelNow'>,
-    former: Buffer | undefined,
+    former: Place | undefined,
   ): Promise<Snapshot | undefined>
 }
 
@@ -78,10 +79,10 @@ export class Guards {
     if (destructive.irreversible) run.note(id, 'irreversible')
     if (!(run.isDirty() || run.underWay())) return
     const places = run.places()
-    const place = places.find(each => isInDanger(ctx, each, cwd, destructive))
+    const place = places.find(({ path }) => isInDanger(ctx, path, cwd, destructive))
     if (!place) return
     // Nothing is gained by waiting: a guard would come after the capture that is under way.
-    if (run.isBeginning() && isKeptAnyway(ctx, place, cwd, destructive, run.dirty)) {
+    if (run.isBeginning() && isKeptAnyway(ctx, place.path, cwd, destructive, run.dirty)) {
       run.keepAll()
       run.note(id, 'not held: the state before the run is being captured; what goes meanwhile is kept')
       return

@@ -29,7 +29,7 @@ const finishes: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'link', 'at
 
 export type Touch = Pick<
   PathEvent,
-  'op' | 'at' | 'pid' | 'thread' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced' | 'came'
+  'op' | 'at' | 'pid' | 'thread' | 'path' | 'to' | 'directory' | 'existed' | 'changed' | 'replaced' | 'tree'
 >
 
 export class LastTouches {
@@ -72,13 +72,14 @@ export class LastTouches {
   /** Paths relative to the target. */
   note(touch: Touch): void {
     if (this.isCut) return
-    const { op, at, pid, thread, path, to, directory, changed, replaced, came } = touch
+    const { op, at, pid, thread, path, to, directory, changed, replaced, tree } = touch
     this.find(touch)
     const isFinish = finishes.has(op) && path !== undefined && this.by.get(path) === pid
     // By the time that it is looked at, what the call opens may be among what its process has.
     const opened = op === 'write' && path !== undefined && this.by.get(path) === pid ? 1 : 0
     // What came with another directory is the work of the run.
-    const isLater = (ms: number | undefined) => came === undefined || ms === undefined || ms > came + WRITE_MS
+    const came = tree?.came ?? -Infinity
+    const isLater = (ms: number | undefined) => ms === undefined || ms > came + WRITE_MS
     if (isLater(changed)) this.compare(path, changed, isFinish ? at - FINISH_MS : Infinity, opened)
     if (isLater(replaced)) this.compare(to, replaced, Infinity, 0)
     for (const each of [path, to]) if (each !== undefined) this.touched.add(this.firstName(each))
@@ -125,7 +126,7 @@ export class LastTouches {
     if (hasTwo && existed && to !== undefined && !this.isTouched(this.firstName(to))) this.found.add(this.firstName(to))
   }
 
-  /** Somebody else's perhaps, as it was right before the run took or changed it. `came`: as in PathEvent. */
+  /** Somebody else's perhaps, as it was right before the run took or changed it. `came`: as of InTree. */
   noteFound(path: Raw, mtimeNs: bigint, came = -Infinity): void {
     if (this.isCut || this.unsaved.size >= MAX_MIXED) return
     const first = this.firstName(path)

@@ -8,7 +8,7 @@ const CHECK_MS = 2000
 const MAX_PAUSE = 16
 
 export class LetGoWatch {
-  private readonly touches: LastTouches
+  private readonly touches: () => LastTouches
   private readonly look: () => Promise<Held | undefined>
   private readonly places: () => Buffer[]
   private readonly timer: NodeJS.Timeout
@@ -17,7 +17,7 @@ export class LetGoWatch {
   private isLooking = false
 
   /** `look` gives what is held when all that happened before has been told; `places`: of the target. */
-  constructor(touches: LastTouches, look: () => Promise<Held | undefined>, places: () => Buffer[]) {
+  constructor(touches: () => LastTouches, look: () => Promise<Held | undefined>, places: () => Buffer[]) {
     this.touches = touches
     this.look = look
     this.places = places
@@ -29,7 +29,7 @@ export class LetGoWatch {
   }
 
   private async check(): Promise<void> {
-    const { letGo, safeAt } = this.touches
+    const { letGo, safeAt } = this.touches()
     if (letGo.takeNews()) this.pause = this.left = 0
     if (letGo.count === 0 || this.isLooking || this.left-- > 0) return
     const done = letGo.done(Date.now(), safeAt)

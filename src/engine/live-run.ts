@@ -18,6 +18,7 @@ import { IdleWatch } from './idle-watch.ts'
 import { KeptSpool } from './kept-spool.ts'
 import { endOf, type Milestone, milestoneOfExec } from './milestone-exec.ts'
 import { type RunSnapshotOptions, takeIfChanged } from './run-snapshot.ts'
+import type { Place } from './target-place.ts'
 
 const COMMIT_DEBOUNCE_MS = 2000
 const CHANGE_DEBOUNCE_MS = 1000
@@ -27,7 +28,7 @@ const WALK_MS = 120_000
 interface Wanted {
   options: RunSnapshotOptions
   /** What was the target before; undefined: what is it now. */
-  former: Buffer | undefined
+  former: Place | undefined
   end: PromiseWithResolvers<Snapshot | undefined>
 }
 /** No command is behind them. */
@@ -44,7 +45,7 @@ interface Hooks {
   /** Something to remember of an execution. */
   note(exec: number, text: string): void
   /** Where the target is now, and then what was the target before. */
-  places(): Buffer[]
+  places(): Place[]
   /** Whether a path of the event lies in the target. */
   isInside(event: PathEvent): boolean
 }
@@ -77,8 +78,8 @@ export class LiveRun {
   /** The commit whose snapshot is still to come. Should the run be over by then, the state at its end is that of the commit. */
   pendingCommit: string | undefined
   taken = 0
-  /** Which snapshots are of another place than the target's. */
-  readonly elsewhere: Set<string> = new Set()
+  /** Which of the directories each snapshot is of. */
+  readonly treeOf: Map<string, number> = new Map()
 
   constructor(ctx: Context, run: string, hooks: Hooks) {
     this.ctx = ctx
@@ -222,7 +223,7 @@ export class LiveRun {
   }
 
   /** Undefined when nothing had changed. */
-  private take(wish: Omit<RunSnapshotOptions, 'run'>, former?: Buffer): Promise<Snapshot | undefined> {
+  private take(wish: Omit<RunSnapshotOptions, 'run'>, former?: Place): Promise<Snapshot | undefined> {
     const options = { ...wish, run: this.run }
     const { type, label } = wish
     const waiting = this.queue.filter(wanted => !wanted.former)
@@ -253,7 +254,7 @@ export class LiveRun {
     }
   }
 
-  private async capture(options: RunSnapshotOptions, former: Buffer | undefined): Promise<Snapshot | undefined> {
+  private async capture(options: RunSnapshotOptions, former: Place | undefined): Promise<Snapshot | undefined> {
     const now = this.ctx.now()
     const isWalk = this.isBlind || this.isUncaptured || (options.type !== 'guard' && now - this.walkedAt > WALK_MS)
     let taken: Dirty | undefined
@@ -263,9 +264,10 @@ export class LiveRun {
     const held = look && this.dirty.hold(taken, look)
     const dirty = taken && held && this.hooks.tellsAll && !isWalk ? this.sinceTaken(taken) : undefined
     try {
-      const ctx = contextAt(this.ctx, former ?? this.hooks.places()[0]!)
+      const place = former ?? this.hooks.places()[0]!
+      const ctx = contextAt(this.ctx, place.path)
       const snapshot = await takeIfChanged(ctx, { ...options, dirty, held, isFormer: former !== undefined })
-      if (snapshot && !ctx.targetPath.equals(this.ctx.targetPath)) this.elsewhere.add(snapshot.id)
+      if (snapshot) this.treeOf.set(snapshot.id, place.tree)
       const isAll = !dirty || snapshot?.runOnly === false
       if (former) {
         // Of what is the target now nothing was captured.

@@ -10,12 +10,19 @@ import type { Run, Snapshot } from '../model/snapshot.ts'
 import { failpoint } from '../store/failpoint.ts'
 import { statDir } from '../targets/dir/dir-target.ts'
 import type { NewOperation } from '../timeline/timeline-rows.ts'
-import { captureLive, type Live } from './capture-live.ts'
+import { captureLive } from './capture-live.ts'
 import { type Context, ownRun, withTimelineLock } from './context.ts'
 import { removeSocket } from './control-place.ts'
-import { editsBeforeGuards, guardedDetail, noneGuarded, type PartlyKnown, sayGuarded } from './edits-before-guards.ts'
+import {
+  editsBeforeGuards,
+  guardedDetail,
+  noneGuarded,
+  type PartlyKnown,
+  presentTouches,
+  sayGuarded,
+} from './edits-before-guards.ts'
 import { editsBesideTrace, editsDetail, editsMeanwhile, type Touches, withLikely } from './edits-meanwhile.ts'
-import { addFormers, captureFormer, editsInFormer, knownFormer } from './former-target.ts'
+import { addFormers, captureFormers, editsInFormer, knownFormer } from './former-target.ts'
 import { addKept } from './kept-files.ts'
 import { spooled } from './kept-spool.ts'
 import type { LastTouches } from './last-touches.ts'
@@ -35,6 +42,7 @@ import { snapshotBefore } from './state-before.ts'
 import type { Supervised } from './supervised.ts'
 import { captureGone, findTarget, plainDetail } from './target-at-end.ts'
 import { isTarget } from './target-dataset.ts'
+import type { Place } from './target-place.ts'
 import { hasBegun, judgeConfig } from './trust.ts'
 import { replacedDetail } from './unprotected.ts'
 import { unseenStores } from './unseen-stores.ts'
@@ -46,7 +54,7 @@ type HowEnded = Pick<Run, 'exitCode' | 'signal'> & { isInterrupted?: boolean }
 interface Known extends Partial<Omit<Supervised, 'end'>> {
   /** Where it moved the target, and those that took the place of that. */
   movedTo?: Buffer
-  later?: Buffer[]
+  places?: Place[]
   /** Its operation, noted when the state at its end could not be captured: that is done now. */
   noted?: string
 }
@@ -58,7 +66,7 @@ interface End {
 }
 
 const touchesOf = (touched: Touches | PartlyKnown): LastTouches =>
-  'partly' in touched ? touched.partly : touched.touches
+  'trees' in touched ? presentTouches(touched) : touched.touches
 
 const nothing: End = { after: undefined, taken: 0 }
 
@@ -143,17 +151,13 @@ export async function finishLocked(
   end: HowEnded,
   known: Known = {},
 ): Promise<End & { after: Snapshot }> {
-  const { movedTo, later = [], displacedBy, commit, noted } = known
+  const { movedTo, places = [], displacedBy, commit, noted } = known
   const { targetPath: from, identity } = ctx
   const found = findTarget(ctx, movedTo, displacedBy)
   const { moved, isThere, isReplaced } = found
   const hasReplaced = isReplaced && displacedBy !== 'others'
   if (isThere) await recoverPending(ctx)
-  const formers: { place: Buffer; live: Live }[] = []
-  for (const place of [...(hasReplaced && movedTo ? [movedTo] : []), ...later]) {
-    const live = await captureFormer(ctx, place, before)
-    if (live) formers.push({ place, live })
-  }
+  const formers = await captureFormers(ctx, places, before, hasReplaced)
   // What was protected before the run stays so to its end: a run that widens the ignore rules must not hide what it did.
   const live = isThere
     ? await captureLive(ctx, {
@@ -165,8 +169,7 @@ export async function finishLocked(
     : await captureGone(ctx, before)
   const touched = (await known.settle?.())?.touched
   await addKept(ctx, run.id)
-  const places = addFormers(ctx, run, formers)
-  const guards = Object.keys(places)
+  const { guardPlaces, treeOf } = addFormers(ctx, run, formers)
   closeOrName(ctx, run.id)
   const ends = { before: before.root, after: live.root }
   const likely = touched === undefined ? [] : settleVague(ctx, run.id, ends, touchesOf(touched))
@@ -182,17 +185,16 @@ export async function finishLocked(
     : addSnapshot(ctx, state, { type: 'final', run: run.id, command: quoteCommand(run.command) })
   unlessDamaged(() => sayWhatLeft(ctx, before, after.root))
   const states = { before: before.root, after: after.root }
-  const partly = touched && 'partly' in touched ? touched : undefined
-  const whole = touched && 'partly' in touched ? undefined : touched
+  const partly = touched && 'trees' in touched ? touched : undefined
+  const whole = touched && 'trees' in touched ? undefined : touched
   const isLate = end.isInterrupted || noted !== undefined
   const isPartly = isLate || partly !== undefined
-  const first = formers.find(({ place }) => place === movedTo)?.live
-  const old = hasReplaced && partly ? knownFormer(ctx, run, first, partly.partly, identity) : undefined
+  const isKnown = partly?.isLeft && (hasReplaced || (partly.present === 0 && !moved))
+  const old = isKnown ? knownFormer(formers, partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
-  const elsewhere = new Set([...(partly?.elsewhere ?? []), ...guards])
-  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, { ...partly, elsewhere }) : noneGuarded
-  const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, run, before.root, old)] : []
-  if (guards.length > 0) sayGuarded(ctx, run.id, guarded.gone, places)
+  const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly, treeOf) : noneGuarded
+  const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, before.root, partly!, formers)] : []
+  if (formers.length > 0) sayGuarded(ctx, run.id, guarded.gone, guardPlaces)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -211,7 +213,7 @@ export async function finishLocked(
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(withLikely(edits, [...guarded.gone, ...inFormer, ...likely])),
-      ...guardedDetail(guarded.gone, places),
+      ...guardedDetail(guarded.gone, guardPlaces),
       ...replacedDetail(hasReplaced, isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),
@@ -226,7 +228,7 @@ export async function finishLocked(
     if (noted === undefined) ctx.db.endRun(run.id, { endedAt: ctx.now(), ...end, after: after.id })
     else ctx.db.setRunState(run.id, 'after', after.id)
   })
-  return { after, taken: (isCommit ? 1 : 0) + guards.length }
+  return { after, taken: (isCommit ? 1 : 0) + Object.keys(guardPlaces).length }
 }
 
 /** What found no room must not go with the spool. */

@@ -252,7 +252,7 @@ async function concludeRun(
   }
   const movedTo = place.movedTo()
   const target = ctx.targetPath
-  const { after, taken } = await conclude(ctx, run, before, end, { ...supervised, movedTo, later: place.later() })
+  const { after, taken } = await conclude(ctx, run, before, end, { ...supervised, movedTo, places: place.formers() })
   const { trace } = await supervised.settle()
   judgeConfig(ctx, run)
   if (movedTo && !after) {

@@ -1,16 +1,20 @@
 /**
  * Where the target of a run is while it goes on. It may be moved, by the run or by others: what the run then does in it is
- * told under its new path, and is no less a change of the target.
+ * told under its new path, and is no less a change of the target. Where another directory is put in its place, that is the target from then on,
+ * and what the run does in the old one is told as of that.
  */
 import { lstatSync } from 'node:fs'
 import { SavepointError } from '../errors/errors.ts'
 import { isWithin, type Raw, rawFromBytes, rawToBytes } from '../model/raw-path.ts'
 import { type FollowedDir, followDir } from '../targets/dir/dir-target.ts'
 import type { PathOp } from '../tracers/frames.ts'
-import type { PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
+import type { InTree, PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 
-/** So many directories are followed that were the target one after the other. */
-const MAX_FOLLOWED = 4
+/** So many directories are looked for that were the target one after the other; and are told apart. */
+const MAX_FOLLOWED = 5
+const MAX_TREES = 50
+/** How many of the last moves can be taken back. */
+const MAX_MOVES = 100
 
 const displacing: ReadonlySet<PathOp> = new Set(['rename', 'exchange', 'delete'])
 
@@ -23,25 +27,47 @@ export function movesTarget({ op, path, to }: PathEvent, target: Raw): boolean {
 /** Who took the target from its place; undefined when nobody can tell. */
 export type Displacer = 'run' | 'others' | undefined
 
-interface Told {
-  /** Undefined: it has removed it. */
+/** One of the directories, and its number among them. */
+export interface Place {
+  path: Buffer
+  tree: number
+}
+
+interface Tree {
+  /** By what the run tells. Undefined: it has removed it. */
   at: Raw | undefined
-  /** When it took the place of another one. */
+  goneAt: number
   came: number | undefined
+  /** The run has moved it from the target's path. */
+  hasLeft: boolean
+  /** Nothing tells who has put it there. */
+  isOthers: boolean
+}
+
+/** What a move that was told did to them. */
+interface Move {
+  path: Raw
+  to: Raw | undefined
+  moved: { tree: Tree; from: Raw }[]
+  made: Tree | undefined
+}
+
+interface Located {
+  raw: Raw | undefined
+  /** Undefined: it is in none of them. */
+  tree: number | undefined
 }
 
 export class TargetPlace {
   private readonly path: Buffer
   private readonly target: Raw
-  /** The directory that was the target in the beginning, and others that were it later, by where they were told to be. */
   private readonly first: FollowedDir
-  private readonly followed = new Map<number, FollowedDir>()
-  /** Each of them by what the run tells. */
-  private readonly told: Told[]
-  /** When what is in the place of them all came. */
-  private came: number | undefined
-  /** The same before that was told. */
-  private cameBefore: number | undefined
+  private readonly later = new Map<number, FollowedDir>()
+  /** The directory that was the target in the beginning, and those that took the place of it. */
+  private readonly trees: Tree[] = []
+  /** The one that was removed at the target's path: what comes there next is as good as that. */
+  private removed: Tree | undefined
+  private readonly moves: Move[] = []
   /** Undefined: not looked since `settle`. */
   private seen: { elsewhere: Raw | undefined } | undefined
   /** A process of the run moved or removed it, or what it lies in. */
@@ -50,51 +76,71 @@ export class TargetPlace {
   constructor(path: Buffer) {
     this.path = path
     this.target = rawFromBytes(path)
-    this.told = [{ at: this.target, came: undefined }]
+    this.add(undefined)
     this.first = followDir(path)
   }
 
-  /** Where it has been moved to; undefined when it is gone, or where it was. */
+  /** Where the first one has been moved to; undefined when it is gone, or where it was. */
   movedTo(): Buffer | undefined {
     return this.elsewhereOf(this.first)
   }
 
-  /** What has to be protected: the target, or what is in its place by now, then what was the target before. */
-  places(): Buffer[] {
-    const movedTo = this.movedTo()
-    const first = movedTo && !this.isReplaced() ? [movedTo] : [this.path, ...(movedTo ? [movedTo] : [])]
-    return [...first, ...this.later()]
+  /** When the run has removed the first one. */
+  get goneAt(): number {
+    return this.trees[0]!.goneAt
   }
 
-  /** Where those are that took the place of it, and were moved away themselves. */
-  later(): Buffer[] {
-    return this.told.flatMap(({ at }, i) => {
-      if (i === 0 || at === undefined || at === this.target) return []
-      const directory = this.followed.get(i) ?? followIfOpen(rawToBytes(at))
-      const place = directory && this.elsewhereOf(directory)
-      if (place) this.followed.set(i, directory)
+  /** Whether the run has moved the first one away, or had put another one in its place. */
+  get isLeft(): boolean {
+    return this.trees.some(({ hasLeft, isOthers }, tree) => hasLeft || (tree > 0 && !isOthers))
+  }
+
+  /** When each came that took the place of another one. */
+  get cameAt(): readonly (number | undefined)[] {
+    return this.trees.map(({ came }) => came)
+  }
+
+  /** What has to be protected: first what is the target, then what was it before. */
+  places(): Place[] {
+    const formers = this.formers()
+    if (formers.length > 0 && !this.isDirectoryThere()) return formers
+    return [{ path: this.path, tree: this.present() }, ...formers]
+  }
+
+  /** Where the first one has been moved to, and those that took the place of it and were moved away themselves. */
+  formers(): Place[] {
+    const movedTo = this.movedTo()
+    const first = movedTo ? [{ path: movedTo, tree: 0 }] : []
+    const later = this.trees.flatMap(({ at }, tree) => {
+      if (tree === 0 || tree >= MAX_FOLLOWED || at === undefined || at === this.target) return []
+      const directory = this.later.get(tree) ?? followIfOpen(rawToBytes(at))
+      const path = directory && this.elsewhereOf(directory)
+      if (path) this.later.set(tree, directory)
       else {
         directory?.close()
-        this.followed.delete(i)
+        this.later.delete(tree)
       }
-      return place ?? []
+      return path ? [{ path, tree }] : []
     })
+    return [...first, ...later]
   }
 
-  /** The event as it would be were the target still where it was. */
-  asBefore(event: TraceEvent): TraceEvent {
-    if (event.type === 'kept') return { ...event, came: this.came }
-    if (event.type !== 'path') return event
-    const before = this.mapped(event)
+  /** The event as it would be were the target still where it was; two, when it is about two of the directories. */
+  asBefore(event: TraceEvent): TraceEvent[] {
+    if (event.type === 'kept') return [{ ...event, tree: this.treeOf(this.locate(event.where).tree) }]
+    if (event.type !== 'path') return [event]
+    const before = this.located(event)
     this.follow(event)
-    return before
+    // What has come by it is the target.
+    return before.map(each => (each.tree ? each : { ...each, tree: this.treeIfIn(each) }))
   }
 
   /** A move that was told has failed. */
   unmove({ path, to }: UnmovedEvent): void {
-    if (to === this.target) this.came = this.cameBefore
-    for (const each of this.told)
-      if (each.at !== undefined && isWithin(each.at, to)) each.at = path + each.at.slice(to.length)
+    const at = this.moves.findLastIndex(move => move.path === path && move.to === to)
+    const [move] = at < 0 ? [] : this.moves.splice(at, 1)
+    for (const { tree, from } of move?.moved ?? []) this.put(tree, from)
+    if (move?.made && this.trees.at(-1) === move.made) this.trees.pop()
   }
 
   /** What was told until now is through: the next time, it may be somewhere else. */
@@ -103,11 +149,10 @@ export class TargetPlace {
   }
 
   close(): void {
-    for (const each of [this.first, ...this.followed.values()]) each.close()
+    for (const each of [this.first, ...this.later.values()]) each.close()
   }
 
-  /** Another directory is in the place of the first one. */
-  private isReplaced(): boolean {
+  private isDirectoryThere(): boolean {
     return lstatSync(this.path, { throwIfNoEntry: false })?.isDirectory() === true
   }
 
@@ -116,36 +161,66 @@ export class TargetPlace {
     return place?.equals(this.path) ? undefined : place
   }
 
-  private mapped(event: PathEvent): PathEvent {
+  private add(came: number | undefined, isOthers = false): number {
+    return this.trees.push({ at: this.target, goneAt: Infinity, came, hasLeft: false, isOthers }) - 1
+  }
+
+  private put(tree: Tree, at: Raw): void {
+    Object.assign(tree, { at, hasLeft: at !== this.target })
+  }
+
+  /** The number of the one at the target's path, by what is told. */
+  private get told(): number {
+    return this.trees.findIndex(({ at }) => at === this.target)
+  }
+
+  /** The same by what is there: somebody else may have put another one there. */
+  private present(): number {
+    const known = this.trees.findLastIndex(({ at }, tree) => at === this.target && (tree > 0 || !this.movedTo()))
+    if (known >= 0) return known
+    if (this.removed) return this.trees.indexOf(this.removed)
+    return this.isDirectoryThere() ? this.add(Date.now(), true) : this.trees.length - 1
+  }
+
+  private treeOf(index: number | undefined): InTree | undefined {
+    if (index === undefined || this.trees.length === 1) return undefined
+    return { index, isPresent: index === this.told, came: this.trees[index]!.came }
+  }
+
+  private treeIfIn({ path, to }: PathEvent): InTree | undefined {
+    const isInside = [path, to].some(each => each !== undefined && isWithin(each, this.target))
+    return isInside && this.told >= 0 ? this.treeOf(this.told) : undefined
+  }
+
+  private located(event: PathEvent): PathEvent[] {
     const { op, path, to } = event
-    if (movesTarget(event, this.target) || (op === 'delete' && this.isAbove(path))) {
+    if (movesTarget(event, this.target) || (op === 'delete' && path !== undefined && isWithin(this.target, path))) {
       this.isDisplacedByRun = true
-      return event
+      return [{ ...event, tree: this.treeIfIn(event) }]
     }
-    const present = this.told.find(({ at }) => at === this.target)
-    const presentCame = present ? present.came : this.came
-    if (!this.isOutside(path) && !this.isOutside(to))
-      return presentCame === undefined ? event : { ...event, came: presentCame }
-    const others = this.told.flatMap((each, i) => {
-      const at = i === 0 ? this.elsewhere() : each.at
-      return at === undefined || at === this.target ? [] : { at, came: each.came }
-    })
-    let came: number | undefined
-    const there = (each: Raw | undefined): Raw | undefined => {
-      if (each === undefined) return undefined
-      const around = others.find(({ at }) => isWithin(each, at))
-      if (around || isWithin(each, this.target)) came = latest(came, around ? around.came : presentCame)
-      return around ? this.target + each.slice(around.at.length) : each
-    }
-    return { ...event, path: there(path), to: there(to), came }
+    const [from, there] = [path, to].map(each => this.locate(each)) as [Located, Located]
+    const isOfTwo = from.tree !== undefined && there.tree !== undefined && from.tree !== there.tree
+    if (!isOfTwo) return [{ ...event, path: from.raw, to: there.raw, tree: this.treeOf(from.tree ?? there.tree) }]
+    return [
+      { ...event, path: from.raw, to: undefined, tree: this.treeOf(from.tree) },
+      { ...event, path: undefined, to: there.raw, tree: this.treeOf(there.tree) },
+    ]
   }
 
-  private isOutside(path: Raw | undefined): boolean {
-    return path !== undefined && !isWithin(path, this.target)
+  private locate(path: Raw | undefined): Located {
+    if (path === undefined) return { raw: path, tree: undefined }
+    if (isWithin(path, this.target)) return { raw: path, tree: this.told < 0 ? undefined : this.told }
+    for (const [i, tree] of this.trees.entries()) {
+      const place = i === 0 ? (this.toldElsewhere() ?? this.elsewhere()) : tree.at
+      if (place === undefined || place === this.target || !isWithin(path, place)) continue
+      return { raw: this.target + path.slice(place.length), tree: i }
+    }
+    return { raw: path, tree: undefined }
   }
 
-  private isAbove(path: Raw | undefined): boolean {
-    return path !== undefined && isWithin(this.target, path)
+  private toldElsewhere(): Raw | undefined {
+    const { at } = this.trees[0]!
+    return at === this.target ? undefined : at
   }
 
   /** One look for all events that come at once: most runs change many files elsewhere. */
@@ -154,27 +229,39 @@ export class TargetPlace {
       const place = this.movedTo()
       this.seen = { elsewhere: place && rawFromBytes(place) }
     }
-    // Gone by now, but what is told now may be from before.
-    const [{ at } = { at: undefined }] = this.told
-    if (this.seen.elsewhere !== undefined || at === undefined) return this.seen.elsewhere
-    return this.first.isGone() ? at : undefined
+    return this.seen.elsewhere
   }
 
-  private follow(event: PathEvent): void {
-    const { op, path, to, at: now } = event
-    if (path === undefined || !displacing.has(op)) return
-    const isNew = movesTarget(event, this.target) && !this.told.some(({ at }) => at === this.target)
-    if (isNew && this.told.length < MAX_FOLLOWED) this.told.push({ at: this.target, came: this.came })
-    if (to === this.target || (op === 'exchange' && path === this.target)) {
-      this.cameBefore = this.came
-      this.came = now
+  private follow({ op, path, to, at, existed }: PathEvent): void {
+    const move: Move = { path: path ?? '', to, moved: [], made: undefined }
+    for (const tree of this.trees) {
+      if (path === undefined || tree.at === undefined || !displacing.has(op)) continue
+      const [from, there] = op === 'exchange' && to !== undefined && isWithin(tree.at, to) ? [to, path] : [path, to]
+      if (op === 'delete' && path === tree.at) this.remove(tree, at)
+      else if (op !== 'delete' && there !== undefined && isWithin(tree.at, from)) {
+        move.moved.push({ tree, from: tree.at })
+        this.put(tree, there + tree.at.slice(from.length))
+      }
     }
-    for (const each of this.told) {
-      if (each.at === undefined) continue
-      const [from, there] = op === 'exchange' && to !== undefined && isWithin(each.at, to) ? [to, path] : [path, to]
-      if (op === 'delete') each.at = path === each.at ? undefined : each.at
-      else if (there !== undefined && isWithin(each.at, from)) each.at = there + each.at.slice(from.length)
-    }
+    const isHere = (each: Raw | undefined) => each !== undefined && isWithin(this.target, each)
+    const isMade = op === 'create' && path === this.target && !existed
+    const isThere = isMade || (op === 'rename' && isHere(to)) || (op === 'exchange' && [path, to].some(isHere))
+    if (isThere && this.told < 0) move.made = this.arrive(at)
+    if (move.moved.length > 0 || move.made) this.moves.push(move)
+    if (this.moves.length > MAX_MOVES) this.moves.shift()
+  }
+
+  private remove(tree: Tree, at: number): void {
+    this.removed = tree.at === this.target ? tree : undefined
+    Object.assign(tree, { at: undefined, goneAt: at })
+  }
+
+  private arrive(at: number): Tree | undefined {
+    const again = this.removed ?? (this.trees.length < MAX_TREES ? undefined : this.trees.at(-1)!)
+    this.removed = undefined
+    if (!again) return this.trees[this.add(at)]
+    Object.assign(again, { at: this.target, goneAt: Infinity })
+    return undefined
   }
 }
 
@@ -187,6 +274,3 @@ function followIfOpen(path: Buffer): FollowedDir | undefined {
     return undefined
   }
 }
-
-const latest = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined || (b !== undefined && b > a) ? b : a

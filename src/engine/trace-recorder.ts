@@ -10,24 +10,16 @@ import { type RedactPatterns, redactCommands } from '../model/redact.ts'
 import { type Execution, FOREIGN_CALLS, hasFailed, VAGUE_CALLS } from '../model/trace.ts'
 import type { NewEvent } from '../timeline/event-rows.ts'
 import { emptyBatch, type TraceBatch } from '../timeline/trace-rows.ts'
-import type {
-  ExecEvent,
-  ExitEvent,
-  KeptEvent,
-  LostEvent,
-  PathEvent,
-  TraceEvent,
-  UnmovedEvent,
-} from '../tracers/trace-event.ts'
+import type { ExecEvent, ExitEvent, LostEvent, PathEvent, TraceEvent, UnmovedEvent } from '../tracers/trace-event.ts'
 import type { Context } from './context.ts'
 import { noteSizes } from './event-sizes.ts'
 import { execLine, exitLine, undoneLine } from './exec-lines.ts'
-import { LastTouches } from './last-touches.ts'
 import { NotedChanges } from './noted-changes.ts'
 import { OutsidePaths } from './outside-paths.ts'
 import { writersOf } from './process-files.ts'
 import type { TraceSummary } from './results.ts'
 import { movesTarget } from './target-place.ts'
+import { TreeTouches } from './tree-touches.ts'
 
 /** How long rows may wait: each transaction takes the database from other commands for a moment. */
 const FLUSH_MS = 1000
@@ -45,7 +37,7 @@ export class TraceRecorder {
   private readonly running = new Map<number, Execution>()
   private readonly noted = new NotedChanges()
   private readonly outside: OutsidePaths
-  readonly touches = new LastTouches((pid, path) => writersOf(pid, joinRaw(this.target, path)))
+  readonly trees = new TreeTouches((pid, path) => writersOf(pid, joinRaw(this.target, path)))
   private fresh: TraceEvent[] = []
   private batch: TraceBatch = emptyBatch()
   /** Executions of the batch, which has no row of theirs yet. */
@@ -103,7 +95,7 @@ export class TraceRecorder {
       else if (event.type === 'lost') this.addLost(event)
       else if (event.type === 'undone') lines += this.undo(event.id)
       else if (event.type === 'unmoved') this.unmove(event)
-      else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers, event.came)
+      else if (event.type === 'kept' && event.ofOthers) this.addOthers(event.ofOthers, event.tree)
     }
     if (lines !== '') this.attempt(() => this.append(lines))
     if (lines !== '') this.onLines(lines)
@@ -134,7 +126,7 @@ export class TraceRecorder {
 
   /** Whether everything could be written, and it is known which paths were touched. */
   get isWhole(): boolean {
-    return this.failure === undefined && !this.hasUnknown && !this.touches.isFull
+    return this.failure === undefined && !this.hasUnknown && !this.trees.isFull
   }
 
   /** The same, and nothing is missing until now. */
@@ -165,7 +157,7 @@ export class TraceRecorder {
     this.save()
     clearTimeout(this.timer)
     if (this.jsonl !== undefined) this.attempt(() => closeSync(this.jsonl!))
-    if (this.touches.vague.count > 0) this.ctx.notice(VAGUE_CALLS)
+    if (this.trees.hasVague) this.ctx.notice(VAGUE_CALLS)
     if (this.failure) this.ctx.notice(`the trace of this run is NOT complete: ${this.failure.message}`)
     return { commands: this.commands, failed: this.failed, ...this.outside.count(), lost: this.lost }
   }
@@ -226,7 +218,7 @@ export class TraceRecorder {
     const execution = this.running.get(id)
     if (!execution) return ''
     this.end(execution, { endedAt: at, exitCode: code, signal })
-    this.touches.noteEnd(execution.pid, at)
+    this.trees.noteEnd(execution.pid, at)
     if (hasFailed(execution)) this.failed++
     // How it ended is missing.
     if (code === undefined && signal === undefined) this.lost++
@@ -252,7 +244,7 @@ export class TraceRecorder {
 
   private unmove({ op, exec, path: from, to: place }: UnmovedEvent): void {
     const [path, to] = [this.relative(from), this.relative(place)]
-    this.touches.takeBack(path, to)
+    this.trees.takeBack(path, to)
     this.noted.unmove(path)
     const isMeant = (event: NewEvent) =>
       event.op === op && event.exec === exec && event.path === path && event.to === to
@@ -261,20 +253,19 @@ export class TraceRecorder {
     else this.batch.unmoved.push({ op, exec, path, to })
   }
 
-  private addOthers({ path, mtimeNs }: NonNullable<KeptEvent['ofOthers']>, came: number | undefined): void {
-    this.touches.noteFound(this.relative(path)!, mtimeNs, came)
+  private addOthers({ path, mtimeNs }: { path: Raw; mtimeNs: bigint }, tree: PathEvent['tree']): void {
+    this.trees.of(tree).noteFound(this.relative(path)!, mtimeNs, tree?.came)
   }
 
   private addPath(event: PathEvent): void {
-    const { at, op, pid, exec, path, to, existed, absent, directory, emptied, isUnknown } = event
-    if (isUnknown) this.touches.vague.note(event)
-    // What lies in the target went with it.
-    const isMoved = movesTarget(event, this.target)
-    if (isMoved) this.hasUnknown = true
+    const { at, op, pid, exec, path, to, existed, absent, directory, emptied, isUnknown, tree } = event
+    const touches = this.trees.of(tree)
+    if (isUnknown) touches.vague.note(event)
     // Making a directory that is there changes nothing; `mkdir -p` asks for each. Nor does removing what is not there.
     if (op === 'create' ? existed : absent && op !== 'write') return
     // A file that the shell opened for the whole command is no work of the command's; nor is the target itself one outside.
-    const isOurs = isMoved || op === 'inherited' || (path !== undefined && isWithin(this.target, path))
+    const isOurs =
+      movesTarget(event, this.target) || op === 'inherited' || (path !== undefined && isWithin(this.target, path))
     this.outside.note(event, isOurs)
     const file: NewEvent = {
       run: this.run,
@@ -290,7 +281,9 @@ export class TraceRecorder {
       emptied,
     }
     if (file.path === undefined && file.to === undefined) return
-    this.touches.note({ ...event, path: file.path, to: file.to })
+    touches.note({ ...event, path: file.path, to: file.to })
+    // What is done in a directory that was the target is no change of what is it now.
+    if (tree && !tree.isPresent) return
     if (this.noted.isNew(file)) this.batch.files.push(file)
   }
 

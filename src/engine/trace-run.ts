@@ -155,7 +155,7 @@ export class TracedRun {
     const running = stillRunning(run, this.isCut ? undefined : hasSettled ? (left?.left ?? []) : end.left)
     const trace = { tracer: this.driver, ...summary, snapshots: this.live.taken, survivors, running }
     // Whoever asks later whose a change was must know whether anything is missing; without it the trace is not relied on.
-    if (this.isWhole && this.recorder.isWhole && !this.isCut)
+    if (this.isWhole && this.recorder.isWhole && !this.isCut && !this.place.isLeft)
       ifWritable(() => saveTraceSummary(this.ctx, run, { ...trace, lostChanges: this.recorder.lostChanges }))
     const row = { kind: 'run', what: 'lost', at: this.ctx.now(), run, note: String(trace.lost) } as const
     if (trace.lost > 0) ifWritable(() => this.ctx.db.log.add(row))
@@ -183,8 +183,13 @@ export class TracedRun {
 
   /** `endedAt`: when nothing of it went on any more. */
   private touched(endedAt: number): Touches | PartlyKnown | undefined {
-    if (this.isComplete) return { touches: this.recorder.touches, endedAt }
-    return this.isWhole ? { partly: this.recorder.touches, elsewhere: this.live.elsewhere } : undefined
+    const { trees } = this.recorder
+    if (this.isComplete) return { touches: trees.now, endedAt }
+    if (!this.isWhole) return undefined
+    const present = this.place.places()[0]!.tree
+    const { cameAt, goneAt, isLeft } = this.place
+    const known = cameAt.map((came, tree) => ({ touches: trees.at(tree), came }))
+    return { trees: known, present, treeOf: this.live.treeOf, goneAt, isLeft }
   }
 
   get pendingCommit(): string | undefined {
@@ -192,7 +197,7 @@ export class TracedRun {
   }
 
   get isComplete(): boolean {
-    return this.isWhole && this.recorder.isComplete && !this.isCut
+    return this.isWhole && this.recorder.isComplete && !this.isCut && !this.place.isLeft
   }
 
   private sayLater(): void {
@@ -206,15 +211,16 @@ export class TracedRun {
   private start(command: Traced): void {
     const { pending } = this.protection
     this.command = command
-    const places = () => this.place.places()
-    if (this.isWhole) this.letGo = new LetGoWatch(this.recorder.touches, () => command.look(() => {}), places)
-    if (pending) this.recorder.touches.safeAt = Infinity
+    const places = () => this.place.places().map(({ path }) => path)
+    const touches = () => this.recorder.trees.now
+    if (this.isWhole) this.letGo = new LetGoWatch(touches, () => command.look(() => {}), places)
+    if (pending) touches().safeAt = Infinity
     void pending?.snapshot.then(() => {
       // What waits must not go on when it is not safe.
       if (pending.failure) void command.stop(0)
       else command.begun()
       this.isBegun = true
-      this.recorder.touches.safeAt = this.ctx.now()
+      touches().safeAt = this.ctx.now()
     })
     if (this.driver === 'none') this.live.follow(command.root)
   }
@@ -226,7 +232,10 @@ export class TracedRun {
 
   private handle(told: TraceEvent): void {
     if (told.type === 'unmoved') this.place.unmove(told)
-    const event = this.place.asBefore(told)
+    for (const event of this.place.asBefore(told)) this.take(event)
+  }
+
+  private take(event: TraceEvent): void {
     if (!isOwnWork(event, this.ctx.targetPath, this.session.isStill)) this.recorder.add(event)
     if (event.type === 'path') this.changes?.handle(event, hold => this.command?.release(hold))
     if (this.protection.takesSnapshots && !this.hasEnded) this.live.handle(event)
@@ -251,7 +260,7 @@ export class TracedRun {
   private async saveSoFar(): Promise<LastTouches | undefined> {
     await this.command?.barrier()
     this.recorder.save()
-    return this.isComplete ? this.recorder.touches : undefined
+    return this.isComplete ? this.recorder.trees.now : undefined
   }
 
   private loseHelper(): void {

@@ -83,6 +83,7 @@ export class EventDecoder {
           type: 'kept',
           name: frame.flags & FLAG.truncated ? undefined : String(frame.number(FIELD.number)!),
           path: frame.raw(FIELD.path)!,
+          where: frame.raw(FIELD.to)!,
           ofOthers: frame.flags & FLAG.others ? fileOf(frame) : undefined,
         }
       case FRAME.safe:

@@ -84,8 +84,16 @@ export interface PathEvent {
   replaced: number | undefined
   /** One of the paths could not be found out. */
   isUnknown: boolean
-  /** When the directory that it is in took the place of the target, if it did (src/engine/target-place.ts). */
-  came?: number | undefined
+  tree?: InTree | undefined
+}
+
+/** Of the directories that were the target one after the other, which one paths are in (src/engine/target-place.ts). */
+export interface InTree {
+  index: number
+  /** It is the target now. */
+  isPresent: boolean
+  /** When it took the place of another one. */
+  came: number | undefined
 }
 
 /** A file that a process can write without another call that would be told. */
@@ -118,8 +126,9 @@ export interface KeptEvent {
   path: Raw
   /** When nobody in the run has named it before. */
   ofOthers: { path: Raw; mtimeNs: bigint } | undefined
-  /** As of a path event. */
-  came?: number | undefined
+  /** Where it was, if the target was moved. */
+  where: Raw
+  tree?: InTree | undefined
 }
 
 /** A file that somebody else has written is about to be destroyed, and is in a snapshot as it is. */
