@@ -79,10 +79,11 @@ export class Guards {
     if (destructive.irreversible) run.note(id, 'irreversible')
     if (!(run.isDirty() || run.underWay())) return
     const places = run.places()
-    const place = places.find(({ path }) => isInDanger(ctx, path, cwd, destructive))
-    if (!place) return
+    const inDanger = places.filter(({ path }) => isInDanger(ctx, path, cwd, destructive))
+    if (inDanger.length === 0) return
     // Nothing is gained by waiting: a guard would come after the capture that is under way.
-    if (run.isBeginning() && isKeptAnyway(ctx, place.path, cwd, destructive, run.dirty)) {
+    const isKept = ({ path }: Place) => isKeptAnyway(ctx, path, cwd, destructive, run.dirty)
+    if (run.isBeginning() && inDanger.every(isKept)) {
       run.keepAll()
       run.note(id, 'not held: the state before the run is being captured; what goes meanwhile is kept')
       return
@@ -97,12 +98,12 @@ export class Guards {
     }
     const label = destructive.irreversible ? 'irreversible' : undefined
     const labelNow = async () => ((await this.isLate(id)) ? lateLabel(label) : label)
-    const snapshot = await run.take(
-      { command: quoteCommand(argv), label, labelNow },
-      place === places[0] ? undefined : place,
-    )
-    if (snapshot) await this.noteGuard(id, snapshot)
-    else this.pace.forget()
+    for (const place of inDanger) {
+      const former = place === places[0] ? undefined : place
+      const snapshot = await run.take({ command: quoteCommand(argv), label, labelNow }, former)
+      if (snapshot) await this.noteGuard(id, snapshot)
+      else this.pace.forget()
+    }
   }
 
   /** Whether the command went on before now. */

@@ -189,7 +189,7 @@ export async function finishLocked(
   const whole = touched && 'trees' in touched ? undefined : touched
   const isLate = end.isInterrupted || noted !== undefined
   const isPartly = isLate || partly !== undefined
-  const isKnown = partly?.isLeft && (hasReplaced || (partly.present === 0 && !moved))
+  const isKnown = partly?.isLeft && !moved && (hasReplaced || !isThere || partly.present === 0)
   const old = isKnown ? knownFormer(formers, partly, identity) : undefined
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly, treeOf) : noneGuarded
