@@ -8,6 +8,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statfsSync,
   statSync,
@@ -518,12 +519,24 @@ describe('run', () => {
       const { status, stderr } = savepoint(space, ['run', '--tracer', 'none', '--', 'sh', '-c', `${removal}; exit 7`])
       expect([status, stderr]).toEqual([
         7,
-        expect.stringMatching(/history of .* was DELETED while the command ran: this run cannot be undone/),
+        expect.stringMatching(/history of .* was DELETED or moved meanwhile: without it this run cannot be undone/),
       ])
       expect(stderr).not.toMatch(/defect|Error/)
     }
     // What the second one began anew is whole.
     expect(savepoint(space, ['verify'])).toMatchObject({ status: 0 })
+  })
+
+  it('passes the exit code through when what the home lies in is moved meanwhile, and undo works when it is back', () => {
+    const env = { ...space.env, SAVEPOINT_HOME: join(space.base, 'above', 'home') }
+    space.write('a', 'a1')
+    const script = ['--', 'sh', '-c', 'echo a2 > a; mv ../above ../moved; exit 7']
+    const { status, stderr } = savepoint(space, ['run', ...script], { env })
+    expect([status, stderr]).toEqual([7, expect.stringContaining('was DELETED or moved meanwhile')])
+    expect(stderr).not.toMatch(/defect|Cannot open/)
+    renameSync(join(space.base, 'moved'), join(space.base, 'above'))
+    expect(savepoint(space, ['undo'], { env })).toMatchObject({ status: 0 })
+    expect(space.read('a')).toBe('a1')
   })
 
   it.skipIf(!canMount)(`passes the exit code through when the disk fills up meanwhile${needs}`, () => {

@@ -4,6 +4,7 @@ import { expect, it, vi } from 'vitest'
 import { editedBetween, startRun, untilLater, useRuns } from './support/background-run.ts'
 import { savepointJson } from './support/built-cli.ts'
 import { runCli } from './support/cli.ts'
+import { killedRun } from './support/killed-run.ts'
 import type { Workspace } from './support/workspace.ts'
 
 let space: Workspace
@@ -114,4 +115,15 @@ it('an old one in which nothing has changed is captured no more', async () => {
   const savepoint = await space.open()
   await savepoint.run({ command: ['sh', '-c', `cd /; W='${space.dir}'; mv $W $W.old; mkdir $W`] })
   expect(savepointJson(space, ['log']).map(({ type }: { type: string }) => type)).toEqual(['final', 'pre-run'])
+})
+
+it('by a run in which Savepoint was killed: status says how to take that back', () => {
+  expect(killedRun(space, `cd /; W='${space.dir}'; ${copied}; echo run > $W/sub/two`)).toBe('SIGKILL')
+  const { status, stderr } = runCli(space, ['status'])
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(/hint: If run_\w+ did that, in which Savepoint was killed: savepoint undo\. /),
+  ])
+  expect(runCli(space, ['undo']).status).toBe(0)
+  expect(space.read('sub/two')).toBe('2')
 })

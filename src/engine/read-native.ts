@@ -256,7 +256,7 @@ export function sayChanged(ctx: Context, snapshot: Snapshot, isChanged: true | '
   const summary = changedText(snapshot, isChanged)
   const isNoted = ctx.db.operations().some(({ rule, summary: noted }) => rule === 'changed' && noted === summary)
   if (!isNoted) ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary), state: 'fixed', rule: 'changed' })
-  ctx.notice(summary)
+  ctx.alarm(summary)
 }
 
 const childrenOf = (ctx: Context, { id }: Snapshot): string[] =>
@@ -279,5 +279,5 @@ function forgetLost(ctx: Context, snapshot: Snapshot): void {
     const names = [id, ...(label === undefined ? [] : [label]), ...tags]
     ctx.db.addOperation({ ...newOperation(ctx, 'retention', summary, { names }), state: 'fixed', rule: 'lost' })
   })
-  ctx.notice(summary)
+  ctx.alarm(summary)
 }

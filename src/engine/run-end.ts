@@ -79,7 +79,7 @@ export async function conclude(
   known: Known,
 ): Promise<End> {
   if (!ctx.unwritable && !(ctx.db.isInPlace() && ctx.store.index.isInPlace())) {
-    ctx.alarm(`the history of ${ctx.home} was DELETED while the command ran: this run cannot be undone`)
+    ctx.alarm(`the history of ${ctx.home} was DELETED or moved meanwhile: without it this run cannot be undone`)
     return nothing
   }
   const end = { exitCode, signal }

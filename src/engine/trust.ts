@@ -5,7 +5,7 @@
  */
 import { loadConfig, readTargetConfig } from '../config/load.ts'
 import { weakenings } from '../config/weakenings.ts'
-import { errnoOf, isUnwritable } from '../errors/errors.ts'
+import { errnoOf, isDamage, isUnwritable } from '../errors/errors.ts'
 import type { Run } from '../model/snapshot.ts'
 import { addon } from '../native/addon.ts'
 import type { TimelineDb } from '../timeline/timeline-db.ts'
@@ -96,8 +96,8 @@ export function judgeConfig(ctx: Context, run: Run): void {
   }, isUnwritableNow)
 }
 
-/** After an error of the disk, too: the exit code of the command is the answer, and the pin stays to be judged later. */
-const isUnwritableNow = (error: unknown): boolean => isUnwritable(error) || errnoOf(error) === 'EIO'
+/** After an error of the disk, or where the home is gone, too: the exit code of the command is the answer, and the pin stays to be judged later. */
+const isUnwritableNow = (error: unknown): boolean => isUnwritable(error) || isDamage(error) || errnoOf(error) === 'EIO'
 
 /** Without room for it, nothing is lost but the memory of who wrote the file. */
 function attempt(work: () => void, isForgiven: (error: unknown) => boolean = isUnwritable): void {

@@ -10,11 +10,19 @@ import { statDir } from '../targets/dir/dir-target.ts'
 import { isNoLongerKept } from './backend.ts'
 import type { Context } from './context.ts'
 import { type Kept, keptOf } from './native-ref.ts'
+import { isInterrupted } from './run-state.ts'
 import { isOtherDataset } from './target-dataset.ts'
 import { lastMount, type Mounted, missingMount, mountedOver } from './target-mount.ts'
 
 /** What to do where another directory has taken the target's place. */
 export function hintOfReplaced(ctx: Context): string {
+  const killed = ctx.unwritable ? undefined : ctx.db.unendedRuns().findLast(run => isInterrupted(ctx, run))
+  const hint = hintWithoutRuns(ctx)
+  if (!killed) return hint
+  return `If ${killed.id} did that, in which Savepoint was killed: savepoint undo. ${hint}`
+}
+
+function hintWithoutRuns(ctx: Context): string {
   const meant =
     'if this is meant to be the same workspace: savepoint snapshot --force makes the timeline belong to the new directory'
   const over = mountedOver(ctx)

@@ -96,6 +96,20 @@ describe('a name of one that is lost', () => {
     expect(refused('works')).toEqual(lost('works'))
   })
 
+  it('is no more that of an older one, until a later one has it', () => {
+    const old = take('works')
+    lose(take('works'), old.createdAt + 1)
+    expect(refused('works')).toEqual(
+      expect.objectContaining({
+        code: 'snapshot.ambiguous',
+        message: expect.stringContaining('it fits 1, and one that is lost'),
+      }),
+    )
+    expect(resolveSnapshot(db, old.id)).toEqual(old)
+    db.addOperation(makeOperation({ kind: 'tag', detail: { name: 'works' } }))
+    expect(resolveSnapshot(db, 'works')).toEqual(old)
+  })
+
   it('is one that another had which was deleted before', () => {
     const [one, other] = [take('works'), take('works')]
     db.setDeleted([other.id], 1)

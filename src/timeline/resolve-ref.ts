@@ -42,6 +42,7 @@ export function resolveSnapshot(db: TimelineDb, ref: string): Snapshot {
       byId.map(({ snapshot }) => snapshot.id),
     )
   if (new Set(fits.map(({ snapshot }) => snapshot.id)).size > 1) throw ambiguous(ref, fits)
+  if (fits[0] && isAlsoLost(db, ref, fits[0])) throw ambiguous(ref, fits, ', and one that is lost')
   return fits[0]?.snapshot ?? unknown(db, ref, live)
 }
 
@@ -86,15 +87,19 @@ function tooShort(what: 'snapshot' | 'run', ref: string, kind: 'snap_' | 'run_',
 
 const listed = (ids: string[]): string => `${ids.slice(0, LISTED).join(', ')}${ids.length > LISTED ? ', …' : ''}`
 
-function ambiguous(ref: string, fits: Fit[]): SavepointError {
+function ambiguous(ref: string, fits: Fit[], more = ''): SavepointError {
   const ways = Map.groupBy(fits, ({ snapshot }) => snapshot.id)
   const isPrefix = fits.every(({ by }) => by === 'id')
   const shown = [...ways].map(([id, found]) => (isPrefix ? id : `${id} (${found.map(({ by }) => by).join(', ')})`))
   const next = isPrefix ? 'Write more of the id' : 'Write the id of the one that you mean'
-  return new SavepointError('snapshot.ambiguous', `Cannot tell which snapshot "${ref}" is: it fits ${ways.size}`, {
-    hint: `${next}: ${listed(shown)}`,
-    data: { matches: [...ways.keys()] },
-  })
+  return new SavepointError(
+    'snapshot.ambiguous',
+    `Cannot tell which snapshot "${ref}" is: it fits ${ways.size}${more}`,
+    {
+      hint: `${next}: ${listed(shown)}`,
+      data: { matches: [...ways.keys()] },
+    },
+  )
 }
 
 function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
@@ -123,13 +128,23 @@ function unknown(db: TimelineDb, ref: string, live: Snapshot[]): never {
  * had kept it. One that was deleted after that had the name, too.
  */
 function wasLost(db: TimelineDb, ref: string): boolean {
-  const losses = db.operations().filter(({ rule, detail }) => rule === 'lost' && Array.isArray(detail.names))
-  const namesOf = ({ detail }: Operation) => detail.names as string[]
+  const losses = lossesIn(db)
   const last = losses.findLast(loss => namesOf(loss).includes(ref))
   if (last) return !wasNamedAfter(db, ref, last)
   const ids = [...losses.map(loss => namesOf(loss)[0]!), ...db.snapshots(true).map(({ id }) => id)]
   return !isTooShort(ref, 'snap_') && ids.filter(id => id.startsWith(asId(ref))).length === 1
 }
+
+/** Whether one that had the same name was there beside it until it was lost. */
+function isAlsoLost(db: TimelineDb, ref: string, { snapshot, by }: Fit): boolean {
+  const last = by === 'id' ? undefined : lossesIn(db).findLast(loss => namesOf(loss).includes(ref))
+  return last !== undefined && snapshot.createdAt < last.at && !wasNamedAfter(db, ref, last)
+}
+
+const lossesIn = (db: TimelineDb): Operation[] =>
+  db.operations().filter(({ rule, detail }) => rule === 'lost' && Array.isArray(detail.names))
+
+const namesOf = ({ detail }: Operation): string[] => detail.names as string[]
 
 const wasNamedAfter = (db: TimelineDb, ref: string, { seq, at }: Operation): boolean =>
   db.snapshots(true).some(({ label, deletedAt = 0 }) => label === ref && deletedAt >= at) ||
