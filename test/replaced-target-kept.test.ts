@@ -99,13 +99,14 @@ it.each([
 })
 
 it.each([
-  ['removes the old one', 'rm -rf $W.old'],
-  ['removes it without a guard', "python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old"],
-  ['moves it elsewhere', 'mv $W.old $W.trash'],
-  ['takes something out of it', 'mv $W.old/sub/two $W.two; rm $W.old/sub/one'],
-  ['overwrites it there', 'echo run > $W.old/sub/two; echo run > $W.old/sub/new'],
-])('what is in the new one is not the work of a run that %s', async (_, second) => {
-  await editedBetween(space, swapped, second)
+  ['removes the old one', swapped, 'rm -rf $W.old'],
+  ['removes it without a guard', swapped, "python3 -c 'import shutil, sys; shutil.rmtree(sys.argv[1])' $W.old"],
+  ['moves it elsewhere', swapped, 'mv $W.old $W.trash'],
+  ['takes something out of it', swapped, 'mv $W.old/sub/two $W.two; rm $W.old/sub/one'],
+  ['overwrites it there', swapped, 'echo run > $W.old/sub/two; echo run > $W.old/sub/new'],
+  ['could not remove it at first', `rmdir $W 2>&1; ${swapped}`, 'rm -rf $W.old'],
+])('what is in the new one is not the work of a run that %s', async (_, first, second) => {
+  await editedBetween(space, first, second)
   const { stdout } = runCli(space, ['undo'])
   expect(stdout).toMatch(/somebody else.*: sub\/new, sub\/two\n/)
 })

@@ -129,6 +129,7 @@ export class TargetPlace {
   asBefore(event: TraceEvent): TraceEvent[] {
     if (event.type === 'kept') return [{ ...event, tree: this.treeOf(this.locate(event.where).tree) }]
     if (event.type !== 'path') return [event]
+    if (this.removed && this.isThereAfterAll(event)) this.arrive(event.at)
     const before = this.located(event)
     this.follow(event)
     // What has come by it is the target.
@@ -251,6 +252,12 @@ export class TargetPlace {
     if (this.moves.length > MAX_MOVES) this.moves.shift()
   }
 
+  /** To remove it has failed: something is in it, or it is moved. */
+  private isThereAfterAll(event: PathEvent): boolean {
+    const isIn = (each: Raw | undefined) => each !== undefined && each !== this.target && isWithin(each, this.target)
+    return movesTarget(event, this.target) || (isIn(event.path) && !event.absent)
+  }
+
   private remove(tree: Tree, at: number): void {
     this.removed = tree.at === this.target ? tree : undefined
     Object.assign(tree, { at: undefined, goneAt: at })
@@ -260,7 +267,7 @@ export class TargetPlace {
     const again = this.removed ?? (this.trees.length < MAX_TREES ? undefined : this.trees.at(-1)!)
     this.removed = undefined
     if (!again) return this.trees[this.add(at)]
-    Object.assign(again, { at: this.target, goneAt: Infinity })
+    Object.assign(again, { at: this.target, goneAt: Infinity, came: again.came && at })
     return undefined
   }
 }
