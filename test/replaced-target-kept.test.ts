@@ -87,6 +87,9 @@ it.each([
   ['by hard links', 'cp -al $W $W.copy; mv $W $W.old; mv $W.copy $W', 'rm -rf $W/sub; rm -rf $W.old'],
   ['twice', swapped, 'cp -a $W $W.3; mv $W $W.old2; mv $W.3 $W; rm -rf $W.old2; echo run > $W/sub/two; rm -r $W.old'],
   ['and put back', swapped, 'echo run > $W/sub/two; mv $W $W.new; mv $W.old $W; rm -rf $W.new; echo run > $W/sub/two'],
+  ['which could not be removed at first', 'rmdir $W 2>&1', 'mv $W $W.bak; mkdir $W; echo n > $W/n; rm -rf $W.bak'],
+  ['which was empty by then', 'cp -a $W $W.2; rm -rf $W/*', 'mv -T $W.2 $W; echo run > $W/a; rm $W/sub/one'],
+  ['which was removed before', 'cp -a $W $W.2; echo n > $W.2/n; rm -rf $W', 'mv $W.2 $W; sleep 1.3; rm $W/n'],
   ['by an exchange', 'cp -a $W $W.3', 'exchange $W $W.3; echo run > $W/sub/two; rm -rf $W/sub; rm -rf $W.3'],
 ])('what the run itself does in the new one, %s, is its own', async (_, first, second) => {
   const savepoint = await space.open()
@@ -125,4 +128,21 @@ it('what somebody does in the old one is named where the run puts that back, too
   expect(stdout).toMatch(/somebody else.*: sub\/one\n/)
   expect(stderr).toMatch(/somebody else, before rm -rf .*\.new took it away: sub\/two; to have that back/)
   expect([hasIn('sub/one', 'edited by hand'), hasIn('sub/two', 'edited by hand')]).toEqual([true, true])
+})
+
+it('a move that fails, and is taken back, hides nothing', async () => {
+  await editedBetween(space, 'echo run > $W/sub/two', 'mv $W $W.old; mv $W.new $W 2>&1 || mv $W.old $W')
+  const { stdout } = runCli(space, ['undo'])
+  expect(stdout).toMatch(/somebody else.*: sub\/two\n/)
+})
+
+it('the snapshot that is named has what somebody did, and not what the run did in the old one', async () => {
+  const said = await editedBetween(
+    space,
+    swapped,
+    'echo over > $W.old/sub/two; echo over > $W.old/sub/new; rm -rf $W/sub',
+  )
+  const [, revert] = /before rm -rf .* took it away: sub\/new, sub\/two; .*: savepoint (revert .*)\n/.exec(said)!
+  expect(runCli(space, revert!.split(' ')).status).toBe(0)
+  expect([space.read('sub/two'), space.read('sub/new')]).toEqual(['edited by hand', 'made by hand'])
 })

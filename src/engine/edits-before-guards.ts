@@ -40,14 +40,17 @@ export const presentTouches = ({ trees, present }: PartlyKnown): LastTouches => 
 /** Where directories are that were the target before the run put another one in its place, by the snapshots at its end. */
 export type GuardPlaces = Record<string, Raw>
 
+type ByGuard = Record<string, Raw[]>
+
 interface GuardedEdits {
-  /** What is not so at the end. */
+  /** What is not so at the end; and by the snapshots that have it. */
   gone: Raw[]
+  byGuard: ByGuard
   /** What is, although it was in a target that another directory took the place of. */
   still: Raw[]
 }
 
-export const noneGuarded: GuardedEdits = { gone: [], still: [] }
+export const noneGuarded: GuardedEdits = { gone: [], byGuard: {}, still: [] }
 
 /** Root trees before and after the run. What is known of its own work may not be all. `treeAtEnd`: of snapshots that were taken since. A repository is one path. */
 export function editsBeforeGuards(
@@ -59,10 +62,10 @@ export function editsBeforeGuards(
 ): GuardedEdits {
   const { store } = ctx
   const end = rootTreeOf(store, after)
-  const [gone, still] = [new Set<Raw>(), new Set<Raw>()]
+  const [gone, still] = [new Map<Raw, string>(), new Set<Raw>()]
   for (const { id, root } of guardsOf(ctx, run)) {
     const tree = treeAtEnd.get(id) ?? treeOf.get(id) ?? present
-    const { touches, came = -Infinity } = trees[tree]!
+    const { touches, came = -Infinity } = trees[tree] ?? trees[present]!
     for (const { path, after: then } of stateChanges(store, before, root)) {
       if (gone.size + still.size >= MAX_PATHS) break
       if (!then || then.kind === 'dir' || then.kind === 'unknown' || isGitIndex(path)) continue
@@ -71,11 +74,14 @@ export function editsBeforeGuards(
       if (isWrittenBefore && !touches.isMixed(path)) continue
       const now = entryAt(store, end, path)
       const isSame = now !== undefined && sameContent(now, then)
-      if (!isSame) gone.add(repositoryOf(path) ?? path)
-      else if (tree !== present) still.add(repositoryOf(path) ?? path)
+      const named = repositoryOf(path) ?? path
+      // The newest one that has it.
+      if (!isSame && !gone.has(named)) gone.set(named, id)
+      else if (isSame && tree !== present) still.add(named)
     }
   }
-  return { gone: [...gone], still: [...still] }
+  const paths = [...gone.keys()]
+  return { gone: paths, byGuard: Object.groupBy(paths, path => gone.get(path)!) as ByGuard, still: [...still] }
 }
 
 /** The newest first. */
@@ -86,29 +92,27 @@ const guardsOf = (ctx: Context, run: string): Snapshot[] =>
     .reverse()
 
 /** What `operation` records of it. */
-export const guardedDetail = (guarded: readonly Raw[], places: GuardPlaces): Record<string, unknown> =>
-  guarded.length > 0 ? { guarded, ...(Object.keys(places).length > 0 && { guard_places: places }) } : {}
+export function guardedDetail(guarded: ByGuard, places: GuardPlaces): Record<string, unknown> {
+  const arePlaced = Object.keys(places).length > 0
+  return Object.keys(guarded).length > 0 ? { guarded, ...(arePlaced && { guard_places: places }) } : {}
+}
 
 /** Of a run that is taken back. */
 export function sayWhoseIsUnknown(ctx: Context, run: string): void {
   sayBlind(ctx, run)
   const operation = ctx.db.operations().findLast(({ kind, detail }) => kind === 'run' && detail.run === run)
   const { guarded, guard_places: places } = operation?.detail ?? {}
-  sayGuarded(ctx, run, (guarded as Raw[] | undefined) ?? [], places as GuardPlaces | undefined)
+  sayGuarded(ctx, run, (guarded as ByGuard | undefined) ?? {}, places as GuardPlaces | undefined)
 }
 
-export function sayGuarded(ctx: Context, run: string, guarded: readonly Raw[], places: GuardPlaces = {}): void {
-  let left = guarded
-  for (const { id, root, command } of left.length > 0 ? guardsOf(ctx, run) : []) {
-    const tree = rootTreeOf(ctx.store, root)
-    const [here, elsewhere] = partition(left, path => entryAt(ctx.store, tree, path) !== undefined)
-    left = elsewhere
+export function sayGuarded(ctx: Context, run: string, guarded: ByGuard, places: GuardPlaces = {}): void {
+  for (const { id, command } of guardsOf(ctx, run)) {
     const place = places[id]
     const where =
       place === undefined
         ? `before ${command ?? 'a command'} took it away`
         : `in the directory that it moved to ${showPath(place)}`
-    if (here.length > 0) say(ctx, run, here, id, where)
+    if (guarded[id]) say(ctx, run, guarded[id], id, where)
   }
 }
 
@@ -119,8 +123,4 @@ function say(ctx: Context, run: string, paths: readonly Raw[], snapshot: string,
   ctx.notice(
     `changed while ${run} went on, perhaps by somebody else, ${where}: ${some.map(path => showPath(path)).join(', ')}${more}; to have that back as it was then: savepoint revert ${words} --from ${snapshot}`,
   )
-}
-
-function partition<T>(all: readonly T[], isMeant: (each: T) => boolean): [T[], T[]] {
-  return [all.filter(isMeant), all.filter(each => !isMeant(each))]
 }

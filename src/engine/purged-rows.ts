@@ -55,14 +55,21 @@ export function hasChanged(store: Store, path: Raw, before: Id, after: Id): bool
 
 /** The lists of paths in it, without the path. */
 export function detailWithout({ detail }: Operation, path: Raw): Record<string, unknown> {
+  const { guarded, ...rest } = detail
+  const left = guarded && typeof guarded === 'object' ? listsWithout(guarded, path, () => true) : {}
+  return {
+    ...listsWithout(rest, path, key => key === 'others' || key === 'mixed'),
+    ...(Object.keys(left).length > 0 && { guarded: left }),
+  }
+}
+
+function listsWithout(all: object, path: Raw, hasPaths: (key: string) => boolean): Record<string, unknown> {
   const isOther = (each: unknown) => typeof each !== 'string' || !isWithin(each, path)
   return Object.fromEntries(
-    Object.entries(detail).flatMap(([key, value]) => {
-      if (!pathLists.has(key) || !Array.isArray(value)) return [[key, value]]
+    Object.entries(all).flatMap(([key, value]) => {
+      if (!hasPaths(key) || !Array.isArray(value)) return [[key, value]]
       const left = value.filter(isOther)
       return left.length === 0 ? [] : [[key, left]]
     }),
   )
 }
-
-const pathLists: ReadonlySet<string> = new Set(['others', 'mixed', 'guarded'])

@@ -194,7 +194,7 @@ export async function finishLocked(
   const edits = isPartly ? editsBesideTrace(ctx, run, states, old) : editsMeanwhile(ctx, states, whole)
   const guarded = partly ? editsBeforeGuards(ctx, run.id, states, partly, treeOf) : noneGuarded
   const inFormer = old ? [...guarded.still, ...editsInFormer(ctx, before.root, partly!, formers)] : []
-  if (formers.length > 0) sayGuarded(ctx, run.id, guarded.gone, guardPlaces)
+  if (formers.length > 0) sayGuarded(ctx, run.id, guarded.byGuard, guardPlaces)
   const operation: NewOperation = {
     kind: 'run',
     at: ctx.now(),
@@ -213,7 +213,7 @@ export async function finishLocked(
       // What somebody else did is not the run's to take back.
       ...(moved && displacedBy !== 'others' && moveDetail(from, moved)),
       ...editsDetail(withLikely(edits, [...guarded.gone, ...inFormer, ...likely])),
-      ...guardedDetail(guarded.gone, guardPlaces),
+      ...guardedDetail(guarded.byGuard, guardPlaces),
       ...replacedDetail(hasReplaced, isReplaced ? movedTo : undefined),
       ...(isReplaced && displacedBy === 'others' && replacedByOthers),
       ...plainDetail(found),

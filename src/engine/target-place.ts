@@ -50,6 +50,8 @@ interface Move {
   to: Raw | undefined
   moved: { tree: Tree; from: Raw }[]
   made: Tree | undefined
+  /** It replaces an empty directory at the target's path. */
+  isOver: boolean
 }
 
 interface Located {
@@ -70,8 +72,7 @@ export class TargetPlace {
   private readonly moves: Move[] = []
   /** Undefined: not looked since `settle`. */
   private seen: { elsewhere: Raw | undefined } | undefined
-  /** A process of the run moved or removed it, or what it lies in. */
-  isDisplacedByRun = false
+  private wasDisplaced = false
 
   constructor(path: Buffer) {
     this.path = path
@@ -83,6 +84,11 @@ export class TargetPlace {
   /** Where the first one has been moved to; undefined when it is gone, or where it was. */
   movedTo(): Buffer | undefined {
     return this.elsewhereOf(this.first)
+  }
+
+  /** A process of the run moved, removed or replaced it, or what it lies in. */
+  get isDisplacedByRun(): boolean {
+    return this.wasDisplaced || this.moves.some(({ isOver }) => isOver)
   }
 
   /** When the run has removed the first one. */
@@ -128,8 +134,9 @@ export class TargetPlace {
   /** The event as it would be were the target still where it was; two, when it is about two of the directories. */
   asBefore(event: TraceEvent): TraceEvent[] {
     if (event.type === 'kept') return [{ ...event, tree: this.treeOf(this.locate(event.where).tree) }]
+    if (event.type === 'unmoved') return [this.unmove(event)]
     if (event.type !== 'path') return [event]
-    if (this.removed && this.isThereAfterAll(event)) this.arrive(event.at)
+    if (this.removed && this.isThereAfterAll(event)) this.arrive(event.at, false)
     const before = this.located(event)
     this.follow(event)
     // What has come by it is the target.
@@ -137,11 +144,13 @@ export class TargetPlace {
   }
 
   /** A move that was told has failed. */
-  unmove({ path, to }: UnmovedEvent): void {
+  private unmove(event: UnmovedEvent): UnmovedEvent {
+    const { path, to } = event
     const at = this.moves.findLastIndex(move => move.path === path && move.to === to)
     const [move] = at < 0 ? [] : this.moves.splice(at, 1)
     for (const { tree, from } of move?.moved ?? []) this.put(tree, from)
     if (move?.made && this.trees.at(-1) === move.made) this.trees.pop()
+    return { ...event, present: Math.max(0, this.told) }
   }
 
   /** What was told until now is through: the next time, it may be somewhere else. */
@@ -184,7 +193,7 @@ export class TargetPlace {
   }
 
   private treeOf(index: number | undefined): InTree | undefined {
-    if (index === undefined || this.trees.length === 1) return undefined
+    if (index === undefined || (this.trees.length === 1 && this.trees[0]!.came === undefined)) return undefined
     return { index, isPresent: index === this.told, came: this.trees[index]!.came }
   }
 
@@ -196,7 +205,7 @@ export class TargetPlace {
   private located(event: PathEvent): PathEvent[] {
     const { op, path, to } = event
     if (movesTarget(event, this.target) || (op === 'delete' && path !== undefined && isWithin(this.target, path))) {
-      this.isDisplacedByRun = true
+      this.wasDisplaced ||= !event.absent
       return [{ ...event, tree: this.treeIfIn(event) }]
     }
     const [from, there] = [path, to].map(each => this.locate(each)) as [Located, Located]
@@ -233,8 +242,10 @@ export class TargetPlace {
     return this.seen.elsewhere
   }
 
-  private follow({ op, path, to, at, existed }: PathEvent): void {
-    const move: Move = { path: path ?? '', to, moved: [], made: undefined }
+  private follow({ op, path, to, at, existed, absent }: PathEvent): void {
+    // It fails.
+    if (absent && displacing.has(op)) return
+    const move: Move = { path: path ?? '', to, moved: [], made: undefined, isOver: false }
     for (const tree of this.trees) {
       if (path === undefined || tree.at === undefined || !displacing.has(op)) continue
       const [from, there] = op === 'exchange' && to !== undefined && isWithin(tree.at, to) ? [to, path] : [path, to]
@@ -247,9 +258,10 @@ export class TargetPlace {
     const isHere = (each: Raw | undefined) => each !== undefined && isWithin(this.target, each)
     const isMade = op === 'create' && path === this.target && !existed
     const isThere = isMade || (op === 'rename' && isHere(to)) || (op === 'exchange' && [path, to].some(isHere))
-    if (isThere && this.told < 0) move.made = this.arrive(at)
-    if (move.moved.length > 0 || move.made) this.moves.push(move)
-    if (this.moves.length > MAX_MOVES) this.moves.shift()
+    if (isThere && this.told < 0) move.made = this.arrive(at, !isMade)
+    else move.isOver = op === 'rename' && to === this.target && path !== to
+    if (move.moved.length > 0 || move.made || move.isOver) this.moves.push(move)
+    if (this.moves.length > MAX_MOVES) this.wasDisplaced ||= this.moves.shift()!.isOver
   }
 
   /** To remove it has failed: something is in it, or it is moved. */
@@ -263,11 +275,12 @@ export class TargetPlace {
     Object.assign(tree, { at: undefined, goneAt: at })
   }
 
-  private arrive(at: number): Tree | undefined {
+  /** `isWhole`: with all that is in it. */
+  private arrive(at: number, isWhole: boolean): Tree | undefined {
     const again = this.removed ?? (this.trees.length < MAX_TREES ? undefined : this.trees.at(-1)!)
     this.removed = undefined
     if (!again) return this.trees[this.add(at)]
-    Object.assign(again, { at: this.target, goneAt: Infinity, came: again.came && at })
+    Object.assign(again, { at: this.target, goneAt: Infinity, came: isWhole ? at : again.came })
     return undefined
   }
 }

@@ -242,9 +242,9 @@ export class TraceRecorder {
     return undoneLine(this.run, id)
   }
 
-  private unmove({ op, exec, path: from, to: place }: UnmovedEvent): void {
+  private unmove({ op, exec, path: from, to: place, present }: UnmovedEvent): void {
     const [path, to] = [this.relative(from), this.relative(place)]
-    this.trees.takeBack(path, to)
+    this.trees.takeBack(path, to, present)
     this.noted.unmove(path)
     const isMeant = (event: NewEvent) =>
       event.op === op && event.exec === exec && event.path === path && event.to === to

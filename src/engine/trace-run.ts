@@ -231,7 +231,6 @@ export class TracedRun {
   }
 
   private handle(told: TraceEvent): void {
-    if (told.type === 'unmoved') this.place.unmove(told)
     for (const event of this.place.asBefore(told)) this.take(event)
   }
 

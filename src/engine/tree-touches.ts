@@ -48,7 +48,8 @@ export class TreeTouches {
     for (const touches of this.trees) touches?.noteEnd(pid, at)
   }
 
-  takeBack(path: Raw | undefined, to: Raw | undefined): void {
+  takeBack(path: Raw | undefined, to: Raw | undefined, present = this.present): void {
+    this.present = present
     for (const touches of this.trees) touches?.takeBack(path, to)
   }
 }

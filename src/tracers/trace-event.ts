@@ -37,6 +37,8 @@ export interface UndoneEvent {
 
 /** A rename that was told, and that the system then refused. */
 export interface UnmovedEvent {
+  /** Which directory is the target then (InTree). */
+  present?: number
   type: 'unmoved'
   op: PathOp
   exec: number
