@@ -283,7 +283,7 @@ export function rootEntryOf(store: Store, root: Id): Entry {
 /** Whoever opens a timeline reads what its filesystem keeps; that has failed, and was said, or it was taken since then. */
 export const unread = () =>
   new SavepointError('backend.failed', 'Cannot use a snapshot that the filesystem keeps: it is not read yet', {
-    hint: 'If it was taken a moment ago, the same command again reads it; in a program, `await savepoint.status()` or `open` does. Otherwise the notice before, which -q leaves out, says why it is not read: mount its filesystem; or free some space (`savepoint gc` frees what was deleted more than 7 days ago), or lower snapshots.min_free_bytes. With too little room, `rollback`, `revert` and `export` work all the same, and `rollback SNAP --dry-run` shows what differs',
+    hint: 'If it was taken a moment ago, the same command again reads it; in a program, `await savepoint.status()` or `open` does. Otherwise the notice before says why it is not read (-q leaves that out): mount its filesystem; or free some space (`savepoint gc` frees what was deleted more than 7 days ago), or lower snapshots.min_free_bytes. With too little room, `rollback`, `revert` and `export` work all the same, and `rollback SNAP --dry-run` shows what differs',
   })
 
 /** `mode`: when it was changed for the time of the capture. */
